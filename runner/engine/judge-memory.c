@@ -115,8 +115,10 @@ judge_memory(struct outcome *outcome, const struct task *task, const char *self)
   const char *object = task->job.plugin ? task->job.plugin : self;
   bool cycles = task->job.check && strcmp(task->job.check->id, kit_memory_cycle.id) == 0;
 
-  if (outcome->findings)
+  if (outcome->findings) {
+    outcome->findings->unloads = task->job.unload;
     findings_judge(outcome->findings, cycles);
+  }
   if (outcome->verdict == VERDICT_PASS)
     judge_pass(outcome, object, self);
   else if (outcome->verdict == VERDICT_FAIL

@@ -106,6 +106,19 @@ has_other_library(const struct parties *parties, const struct finding *finding)
   return has;
 }
 
+/* The first frame of the author's in each stack. */
+static void
+find_author(struct finding *finding, const char *object)
+{
+  for (unsigned s = 0; s < finding->n_stacks; s++) {
+    struct stack *stack = &finding->stacks[s];
+    while (stack->author < stack->n
+           && (stack->frames[stack->author].standard
+               || !is_object(&stack->frames[stack->author], object)))
+      stack->author++;
+  }
+}
+
 /* The names of an entry do not show whose a finding is.  So it hides no finding in which the
  * provider has a part, and none that is not clearly another library's. */
 bool
@@ -115,6 +128,7 @@ findings_hide(struct findings *findings, struct finding *finding)
   const char *object = parties->plugin ? parties->plugin : parties->self;
   bool hidden = false;
 
+  find_author(finding, object);
   finding->owner = finding_is_leak(finding) ? owner_of_leak(finding, object, parties->self)
                                             : owner_of_error(finding, object, parties->self);
   if (finding_is_leak(finding) && finding->late)
@@ -162,10 +176,21 @@ join_cycles(struct findings *findings)
   }
 }
 
+/* A pointer into the middle of a block reaches it, too: a language's library holds a thread's data
+ * by such.  But when the plugin is unloaded, it has nothing that is still in use. */
+static bool
+can_be_reached(const struct findings *findings, const struct finding *finding, bool cycles)
+{
+  bool at_end = !cycles || finding->cycle > KIT_MEMORY_CYCLES + 1;
+
+  return strcmp(finding->kind, "Leak_StillReachable") == 0
+         || (strcmp(finding->kind, "Leak_PossiblyLost") == 0 && !(at_end && findings->unloads));
+}
+
 /* A block that can still be reached is in use, unless it grows.  The kit's own blocks might be
  * reached through pointers that Valgrind does not see. */
 static bool
-counts(const struct findings *findings, const struct finding *finding)
+counts(const struct findings *findings, const struct finding *finding, bool cycles)
 {
   if (finding_is_leak(finding) && (finding->late || !findings->judged))
     return false; /* the check did not end by itself, or had ended: much is still in use */
@@ -173,8 +198,7 @@ counts(const struct findings *findings, const struct finding *finding)
     return true;
   if (finding->owner == OWNER_KIT)
     return false;
-  return strcmp(finding->kind, "Leak_StillReachable") != 0
-         || finding->cycles >= CYCLES_THAT_GROW;
+  return !can_be_reached(findings, finding, cycles) || finding->cycles >= CYCLES_THAT_GROW;
 }
 
 void
@@ -183,7 +207,7 @@ findings_judge(struct findings *findings, bool cycles)
   if (cycles)
     join_cycles(findings);
   for (size_t i = 0; i < findings->n; i++)
-    findings->items[i].counts = counts(findings, &findings->items[i]);
+    findings->items[i].counts = counts(findings, &findings->items[i], cycles);
 }
 
 const struct finding *
@@ -229,13 +253,52 @@ finding_clause(const struct finding *finding)
 const struct frame *
 finding_frame(const struct finding *finding, const char *object)
 {
+  const struct frame *best = NULL;
+
   for (unsigned s = 0; s < finding->n_stacks; s++) {
     for (unsigned i = 0; i < finding->stacks[s].n; i++) {
-      if (is_object(&finding->stacks[s].frames[i], object))
-        return &finding->stacks[s].frames[i];
+      const struct frame *frame = &finding->stacks[s].frames[i];
+      if (is_object(frame, object) && (!best || (best->standard && !frame->standard)))
+        best = frame;
     }
   }
-  return finding->n_stacks > 0 && finding->stacks[0].n > 0 ? &finding->stacks[0].frames[0] : NULL;
+  if (best || finding->n_stacks == 0 || finding->stacks[0].n == 0)
+    return best;
+  return &finding->stacks[0].frames[0];
+}
+
+/* The end of the type parameters that begin here; NULL: they were cut off. */
+static const char *
+end_of_parameters(const char *at)
+{
+  int depth = 0;
+
+  for (; *at; at++) {
+    depth += *at == '<' ? 1 : 0;
+    if (*at == '>' && at[-1] != '-' && --depth == 0)
+      return at;
+  }
+  return NULL;
+}
+
+/* "allocate<T>", but "push<...>" if the type parameters are long. */
+static void
+function_text(struct dk_text *text, const char *function)
+{
+  enum { LONG = 40 };
+
+  for (const char *at = function; *at; at++) {
+    const char *end = *at == '<' && at > function && !strstr(function, "operator")
+                        ? end_of_parameters(at) : at;
+    if (end && end - at < LONG) {
+      dk_text_add(text, at, 1);
+      continue;
+    }
+    dk_text_puts(text, "<...>");
+    if (!end)
+      return;
+    at = end;
+  }
 }
 
 void
@@ -248,7 +311,7 @@ finding_frame_text(struct dk_text *text, const struct frame *frame)
     dk_text_printf(text, "in %s", *object ? object : "an unknown place");
     return;
   }
-  dk_text_puts(text, frame->function[0] ? frame->function : "?");
+  function_text(text, frame->function[0] ? frame->function : "?");
   if (frame->file[0])
     dk_text_printf(text, " (%s:%u)", frame->file, frame->line);
   else if (*object)
@@ -261,6 +324,11 @@ stack_text(struct dk_text *text, const struct stack *stack, unsigned frames)
   for (unsigned i = 0; i < stack->n && i < frames; i++) {
     dk_text_puts(text, i ? " < " : "");
     finding_frame_text(text, &stack->frames[i]);
+  }
+  if (stack->author >= frames && stack->author < stack->n) {
+    dk_text_puts(text, stack->author > frames ? " < ... < " : " < ");
+    finding_frame_text(text, &stack->frames[stack->author]);
+    frames = stack->author + 1;
   }
   if (stack->n > frames)
     dk_text_puts(text, " < ...");

@@ -39,7 +39,7 @@ struct reader {
 static const char *const known[] = {
   "valgrindoutput", "error", "fatal_signal", "clientmsg", "suppcounts", "pair", "count", "name",
   "kind", "what", "xwhat", "text", "leakedbytes", "auxwhat", "xauxwhat", "stack",
-  "frame", "ip", "obj", "fn", "file", "line", "signame", "event", "errorcounts"};
+  "frame", "ip", "obj", "fn", "dir", "file", "line", "signame", "event", "errorcounts"};
 
 static const char *
 known_name(const char *name)
@@ -184,6 +184,34 @@ take_text(void *data, const char *text, int length)
 
 #define COPY(array, text) snprintf((array), sizeof(array), "%.*s", (int)sizeof(array) - 1, (text))
 
+static bool
+begins_with(const char *text, const char *begin)
+{
+  return strncmp(text, begin, strlen(begin)) == 0;
+}
+
+/* Sources of a language's library, as the compilers and package managers name their folders. */
+static bool
+is_standard_folder(const char *folder)
+{
+  static const char *const parts[] = {"/rustlib/src/", "/.cargo/registry/", "/.cargo/git/",
+                                      "/include/c++/"};
+
+  for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    if (strstr(folder, parts[i]))
+      return true;
+  }
+  return begins_with(folder, "/rustc/") || begins_with(folder, "library/");
+}
+
+/* Go's runtime is known by its package. */
+static void
+take_function(struct frame *frame, const char *text)
+{
+  COPY(frame->function, text);
+  frame->standard = begins_with(text, "runtime.");
+}
+
 static void
 end_in_frame(struct reader *reader, const char *text)
 {
@@ -197,7 +225,9 @@ end_in_frame(struct reader *reader, const char *text)
   if (inside(reader, 0, "obj"))
     COPY(frame->object, text);
   else if (inside(reader, 0, "fn"))
-    COPY(frame->function, text);
+    take_function(frame, text);
+  else if (inside(reader, 0, "dir"))
+    frame->standard = frame->standard || is_standard_folder(text);
   else if (inside(reader, 0, "file"))
     COPY(frame->file, text);
   else if (inside(reader, 0, "line"))
@@ -233,12 +263,6 @@ end_in_error(struct reader *reader, const char *text)
     if (stack)
       COPY(stack->what, text);
   }
-}
-
-static bool
-begins_with(const char *text, const char *begin)
-{
-  return strncmp(text, begin, strlen(begin)) == 0;
 }
 
 /* The kit writes its last word once.  If it comes twice, the plugin has got hold of the seal and

@@ -22,12 +22,14 @@ enum {
 struct frame {
   char function[256], object[256], file[128];
   unsigned line;             /* 0: not known */
+  bool standard;             /* of a language's own library, which is linked into the plugin */
 };
 
 struct stack {
   char what[256];            /* of the second and third: "Address 0x... is 0 bytes after ..." */
   struct frame *frames;
   unsigned n;
+  unsigned author;           /* the first frame of the plugin's author; n: there is none */
   size_t room;
 };
 
@@ -41,7 +43,7 @@ struct finding {
   uint64_t stack_hash;
   uint64_t bytes;            /* of a leak */
   bool late;                 /* after the child's last word */
-  unsigned cycle;            /* the cycle of memory/cycle at whose end it was found; 0: the end */
+  unsigned cycle;            /* the cycle of memory/cycle at whose end it was found; 0: the first */
   unsigned cycles;           /* in how many cycles after the first it was found again */
   bool cut;                  /* its stacks may be incomplete */
   enum owner owner;
@@ -77,6 +79,7 @@ struct findings {
   struct stack stopped_at;
   bool there;                /* there is a file of the check's own process */
   bool whole;                /* and it is complete */
+  bool unloads;              /* the plugin was unloaded before the last look for leaks */
   bool judged, mapped;       /* the child's own lines: see conformance/kit/engine.h */
   char *xml;
   size_t xml_size;
@@ -108,11 +111,13 @@ bool findings_any(const struct findings *findings);
 
 bool finding_is_leak(const struct finding *finding);
 const char *finding_clause(const struct finding *finding); /* "MEM-2" */
-/* The frame to blame: the topmost of its owner, else the topmost. */
+/* The frame to blame: the topmost of its owner that is not of a standard library, else the topmost
+ * of its owner, else the topmost. */
 const struct frame *finding_frame(const struct finding *finding, const char *object);
 /* "model_ack (work.c:17)"; "in libc.so.6" if no more is known. */
 void finding_frame_text(struct dk_text *text, const struct frame *frame);
-/* "Invalid write of size 1: f (a.c:1) < g (b.c:2); Address ...: ..." */
+/* "Invalid write of size 1: f (a.c:1) < g (b.c:2); Address ...: ..."; of each stack so many frames,
+ * and the author's first one even if it is further down. */
 void finding_text(struct dk_text *text, const struct finding *finding, unsigned frames);
 
 #endif

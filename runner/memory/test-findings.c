@@ -10,9 +10,10 @@
 #include "runner/memory/findings.h"
 #include "runner/memory/suppressions.h"
 
-#define FRAME(object, function) \
+#define FRAME_IN(folder, object, function) \
   "<frame><ip>0x" function "</ip><obj>" object "</obj><fn>" function "</fn>" \
-  "<dir>d</dir><file>f.c</file><line>7</line></frame>"
+  "<dir>" folder "</dir><file>f.c</file><line>7</line></frame>"
+#define FRAME(object, function) FRAME_IN("d", object, function)
 #define ERROR(kind, words, frames) \
   "<error><unique>0x1</unique><tid>1</tid><kind>" kind "</kind>" words "<stack>" frames \
   "</stack></error>"
@@ -28,6 +29,7 @@
 #define LIBC FRAME("/lib/libc.so.6", "malloc")
 #define OURS FRAME("/p.so", "mine")
 #define KITS FRAME("/bin/kit", "run")
+#define STANDARD FRAME_IN("/rustc/5980/library/alloc/src", "/p.so", "std")
 #define THIRD FRAME("/lib/libthird.so.1", "third")
 
 static const char head[] = "<?xml version=\"1.0\"?><valgrindoutput><pid>1</pid>";
@@ -129,6 +131,91 @@ leaks(void)
   release(&f);
 }
 
+/* What is held by a pointer into its middle. */
+static void
+possible_leaks(void)
+{
+  static const char once[] = LEAK("Leak_PossiblyLost", LIBC OURS) JUDGED;
+  struct findings f;
+
+  read_it(&f, once, true, false);
+  ok(!findings_any(&f), "a block that is possibly lost can be reached, and does not count");
+  f.unloads = true;
+  findings_judge(&f, false);
+  ok(findings_first(&f, OWNER_PROVIDER) != NULL, "but it counts when the plugin was unloaded");
+  release(&f);
+}
+
+/* The author's place, in a plugin that has a language's library linked in. */
+static void
+places(void)
+{
+  static const char *const folders[] = {
+    "/rustc/5980/library/std/src", "library/core/src", "/r/lib/rustlib/src/rust/library/std/src",
+    "/a/.cargo/registry/src/x-1.0/src", "/a/.cargo/git/checkouts/x/src", "/usr/include/c++/12"};
+  static const char *const own[] = {"/a/library/src", "/a/rustc/src", "src"};
+  struct findings f;
+  struct dk_text body = DK_TEXT_EMPTY;
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  for (size_t i = 0; i < 6 + 3; i++) {
+    const char *folder = i < 6 ? folders[i] : own[i - 6];
+    dk_text_reset(&body);
+    dk_text_printf(&body, LEAK("Leak_DefinitelyLost", FRAME_IN("%s", "/p.so", "std") OURS) JUDGED,
+                   folder);
+    read_it(&f, dk_text_str(&body), true, false);
+    const struct finding *first = findings_first(&f, OWNER_PROVIDER);
+    is(first ? finding_frame(first, "/p.so")->function : "", i < 6 ? "mine" : "std",
+       "%s is %s a library", folder, i < 6 ? "that of" : "not that of");
+    release(&f);
+  }
+  read_it(&f, LEAK("Leak_DefinitelyLost", LIBC STANDARD FRAME("/p.so", "runtime.mallocgc") STANDARD
+                   STANDARD OURS KITS) JUDGED, true, false);
+  finding_text(&text, &f.items[0], 2);
+  is(dk_text_str(&text), "8 bytes in 1 blocks are lost: malloc (f.c:7) < std (f.c:7) < ... "
+     "< mine (f.c:7) < ...", "the author's first frame is shown, however far down it is");
+  dk_text_reset(&text);
+  finding_text(&text, &f.items[0], 5);
+  is(dk_text_str(&text), "8 bytes in 1 blocks are lost: malloc (f.c:7) < std (f.c:7) < "
+     "runtime.mallocgc (f.c:7) < std (f.c:7) < std (f.c:7) < mine (f.c:7) < ...",
+     "without a gap if there is none");
+  release(&f);
+  dk_text_reset(&text);
+  read_it(&f, LEAK("Leak_DefinitelyLost", STANDARD STANDARD KITS) JUDGED, true, false);
+  finding_text(&text, &f.items[0], 1);
+  is(dk_text_str(&text), "8 bytes in 1 blocks are lost: std (f.c:7) < ...",
+     "if the author has no frame, none is added");
+  release(&f);
+  dk_text_done(&text);
+  dk_text_done(&body);
+}
+
+static void
+names(void)
+{
+  static const struct {
+    const char *name, *shown;
+  } rows[] = {
+    {"push", "push (f.c:7)"},
+    {"push<u8, Global>", "push<u8, Global> (f.c:7)"},
+    {"<Thread>::new", "<Thread>::new (f.c:7)"},
+    {"a<core::mem::maybe_uninit::MaybeUninit<Inner>, fn(*mut u8) -> *mut u8>::b<T>",
+     "a<...>::b<T> (f.c:7)"},
+    {"cut<core::mem::maybe_uninit", "cut<...> (f.c:7)"},
+    {"operator<<", "operator<< (f.c:7)"},
+  };
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    struct frame frame = {.file = "f.c", .line = 7};
+    struct dk_text text = DK_TEXT_EMPTY;
+
+    snprintf(frame.function, sizeof(frame.function), "%s", rows[i].name);
+    finding_frame_text(&text, &frame);
+    is(dk_text_str(&text), rows[i].shown, "long type parameters are left out");
+    dk_text_done(&text);
+  }
+}
+
 #define CYCLE(n, what) what SAID(SEAL_CYCLE(n) " " KIT_MEMORY_CYCLE n)
 
 static void
@@ -143,8 +230,22 @@ cycles(void)
   static const char cache[] =
     CYCLE("1", LEAK("Leak_StillReachable", LIBC OURS)) CYCLE("2", "") CYCLE("3", "")
     JUDGED;
+  static const char by_middle[] =
+    CYCLE("1", "") CYCLE("2", LEAK("Leak_PossiblyLost", LIBC OURS))
+    CYCLE("3", LEAK("Leak_PossiblyLost", LIBC OURS))
+    CYCLE("4", LEAK("Leak_PossiblyLost", LIBC OURS)) CYCLE("5", "") JUDGED;
+  static const char middle[] =
+    CYCLE("1", LEAK("Leak_PossiblyLost", LIBC OURS)) CYCLE("2", "") JUDGED;
   struct findings f;
 
+  read_it(&f, by_middle, true, true);
+  ok(findings_first(&f, OWNER_PROVIDER) != NULL, "what is possibly lost and grows, counts");
+  release(&f);
+  read_it(&f, middle, true, true);
+  f.unloads = true;
+  findings_judge(&f, true);
+  ok(!findings_any(&f), "what is possibly lost once, in a cycle, does not");
+  release(&f);
   read_it(&f, leak, true, true);
   const struct finding *first = findings_first(&f, OWNER_PROVIDER);
   cmp_ok(first ? first->cycles : 0, "==", KIT_MEMORY_CYCLES, "a leak of every cycle grows");
@@ -388,6 +489,9 @@ main(void)
   plan(NO_PLAN);
   errors();
   leaks();
+  possible_leaks();
+  places();
+  names();
   cycles();
   forged();
   cut();
