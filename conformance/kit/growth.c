@@ -3,6 +3,7 @@
  * allocated once, or up to a limit, does not grow in every counted cycle; a leak does. */
 #include "conformance/kit/kit.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <malloc.h>
@@ -102,10 +103,31 @@ thread_keys(void)
   return PTHREAD_KEYS_MAX - n;
 }
 
+static uint64_t
+open_descriptors(void)
+{
+  DIR *folder = opendir("/proc/self/fd");
+  uint64_t n = 0;
+
+  while (folder != NULL && readdir(folder) != NULL)
+    n++;
+  if (folder != NULL)
+    closedir(folder);
+  return n;
+}
+
+static uint64_t
+threads(void)
+{
+  return kit_count_threads();
+}
+
 static const struct {
   uint64_t (*look)(void);
   const char *what, *instead;
 } kinds[GROWTH_KINDS] = {
+  {open_descriptors, "descriptors", "close has closed all that the handle opened"},
+  {threads, "threads", "close has waited for all threads of the handle (pthread_join)"},
   {used_by_malloc, "bytes of malloc", "close has freed all that open and the operations allocated"},
   {mapped_outside_malloc, "bytes mapped outside malloc",
    "close has unmapped all that open and the operations mapped (mmap, shmat, dlopen)"},

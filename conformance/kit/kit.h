@@ -203,6 +203,7 @@ struct kit_shared {
   struct kit_violation violation;
   struct dk_virtual_clock *clock;  /* NULL: the system's */
   struct kit_gate gate;            /* before that clock */
+  int32_t runtime_stays;           /* the provider declares DK_RUNTIME_STAYS */
   int32_t own_clock;               /* stores use their own; the host's is not the system's */
   int32_t is_gated;                /* in real time too, stores are given the gate */
   struct kit_cut cut;
@@ -355,6 +356,7 @@ struct dk_check {
   jmp_buf leave;
   bool may_leave;
   enum verdict verdict;
+  bool runs_again;               /* only to see what stays in the process */
   uint32_t enough;               /* overlaps that a race needs */
   int64_t rounds_began;
   char pass_suffix[48];

@@ -117,6 +117,7 @@ load(struct dk_check *t)
   t->provider = dk_library_provider(t->library);
   t->has_sessions = offers(t->provider, "durakit.sessions/1");
   t->has_admin = offers(t->provider, DK_ADMIN);
+  t->shared->runtime_stays = (t->provider->runtime & DK_RUNTIME_STAYS) != 0;
   bool own_clock = (t->job->check->needs & NEEDS_STORE_CLOCK) != 0 &&
                    (t->provider->clocks & DK_CLOCK_STORE) != 0;
   bool runtime = (t->job->check->flags & IS_RUNTIME) != 0;
@@ -342,20 +343,90 @@ end_what_runs(struct dk_check *t)
 
 /* False: something still runs, so that nothing can be released. */
 static bool
+run_whole_pass(struct dk_check *t)
+{
+  guarded(t, run_pass);
+  if (!end_what_runs(t))
+    return false;
+  if (t->verdict != VERDICT_NONE)
+    kit_hurt_end(t); /* a stopped server would delay the calls that are cancelled */
+  if (t->verdict != VERDICT_NONE && !kit_call_actors_back(t))
+    return false;
+  guarded(t, t->verdict == VERDICT_NONE ? end_pass : clean_up);
+  return true;
+}
+
+/* The same. */
+static bool
 run_passes(struct dk_check *t)
 {
   for (t->pass = 0; t->verdict == VERDICT_NONE && t->pass < kit_twin_passes(t); t->pass++) {
-    guarded(t, run_pass);
-    if (!end_what_runs(t))
+    if (!run_whole_pass(t))
       return false;
-    if (t->verdict != VERDICT_NONE)
-      kit_hurt_end(t); /* a stopped server would delay the calls that are cancelled */
-    if (t->verdict != VERDICT_NONE && !kit_call_actors_back(t))
-      return false;
-    guarded(t, t->verdict == VERDICT_NONE ? end_pass : clean_up);
   }
   guarded(t, judge_overlaps);
   return true;
+}
+
+/* ---- what the runtime of a language keeps ---------------------------------------------------- */
+
+static void
+forget_differences(struct kit_report *r)
+{
+  r->message[0] = r->clause[0] = r->expected[0] = r->found[0] = '\0';
+}
+
+/* The first pass once more, without regions, and with few rounds of a race. */
+static bool
+run_again(struct dk_check *t)
+{
+  struct kit_report *r = t->report;
+  const uint32_t regions = r->regions, overlaps = r->overlaps, rounds = r->rounds;
+
+  say_in_trace(t, "--- once more, to see what stays");
+  t->runs_again = true;
+  t->pass = t->passes = 0;
+  t->twin.regions = r->regions = r->overlaps = r->rounds = 0;
+  bool in_peace = run_whole_pass(t);
+  r->regions = regions;
+  r->overlaps = overlaps;
+  r->rounds = rounds;
+  return in_peace;
+}
+
+/* Not those whose other processes were killed, nor those that hurt a server. */
+static bool
+can_run_again(const struct check *check)
+{
+  return check->processes == 0 && (check->needs & NEEDS_SERVER) == 0;
+}
+
+/* What a declared runtime brings is there after one run of the check, or after a few: a scheduler
+ * adds threads as it needs them.  Then two runs end in the same state.  After a leak no two do.
+ * False: something still runs. */
+static bool
+run_until_nothing_changes(struct dk_check *t, const struct kit_state *before)
+{
+  enum { RUNS = 6 };
+  struct kit_state *last = kit_state_take(t->shared, t->job, before);
+  bool in_peace = true, changes = last != NULL;
+
+  for (int run = 1; run < RUNS && changes && in_peace && t->verdict == VERDICT_NONE; run++) {
+    in_peace = run_again(t);
+    if (!in_peace || t->verdict != VERDICT_NONE)
+      break;
+    forget_differences(t->report);
+    struct kit_state *next = kit_state_take(t->shared, t->job, before);
+    changes = next != NULL && kit_state_differs(last, next, t->report);
+    kit_state_free(last);
+    last = next;
+  }
+  if (in_peace && changes && t->verdict == VERDICT_NONE) {
+    set_phase(t, PHASE_COMPARE);
+    t->verdict = VERDICT_HOST_DAMAGE;
+  }
+  kit_state_free(last);
+  return in_peace;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -434,6 +505,9 @@ kit_run(struct kit_shared *shared, const struct kit_job *job)
   dk_arena_init(&t->lasting);
   if (guarded(t, run_prepare))
     in_peace = run_passes(t);
+  if (in_peace && before != NULL && t->verdict == VERDICT_NONE && shared->runtime_stays
+      && can_run_again(job->check))
+    in_peace = run_until_nothing_changes(t, before);
   run_give_back(t, in_peace);
   compare_states(t, before);
   if (t->verdict == VERDICT_NONE || t->verdict == VERDICT_PASS) {

@@ -97,6 +97,13 @@ state_take_handlers(struct kit_state *state)
   }
 }
 
+/* A handler that runs on the alternate stack harms no thread whose own stack is small. */
+bool
+state_handler_is_of_runtime(const struct state_entry *was, const struct state_entry *is)
+{
+  return was != NULL && strstr(is->value, "SA_ONSTACK") != NULL;
+}
+
 /* ---- the mask -------------------------------------------------------------------------------- */
 
 static void
@@ -129,6 +136,13 @@ state_take_signal_stack(struct kit_state *state)
     state_add(state, key, "none");
   else
     state_add(state, key, "%zu bytes at %p", stack.ss_size, stack.ss_sp);
+}
+
+bool
+state_stack_is_of_runtime(const struct state_entry *was, const struct state_entry *is)
+{
+  (void)is;
+  return was != NULL;
 }
 
 /* ---- timers ---------------------------------------------------------------------------------- */

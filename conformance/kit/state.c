@@ -15,11 +15,11 @@ static const struct compared table[] = {
   {.take = state_take_watched, .differs = state_watched_differs, .costs_time = true},
   {.take = state_take_folders, .clause = "ABI-5",
    .instead = "use whole paths, or openat() with a descriptor of your own"},
-  {.take = state_take_limits, .clause = "ABI-5",
+  {.take = state_take_limits, .clause = "ABI-5", .is_of_runtime = state_limit_is_of_runtime,
    .instead = "limits hold for all of the host: adapt to them, or start a program with limits of "
               "its own"},
   {.take = state_take_descriptors, .clause = "ABI-6", .removed = "of the host was closed",
-   .added = "is still open after close",
+   .added = "is still open after close", .is_of_runtime = state_descriptor_is_of_runtime,
    .instead = "do not close a descriptor that you did not open, nor put another in its place",
    .leaving = "close all that the handle has opened"},
   {.take = state_take_flags, .clause = "ABI-6",
@@ -29,11 +29,11 @@ static const struct compared table[] = {
    .instead = "leave the host's streams as they are, and log through host->log"},
   {.take = state_take_threads, .differs = state_threads_differ},
   {.differs = state_forks_differ},
-  {.take = state_take_handlers, .clause = "ABI-5",
+  {.take = state_take_handlers, .clause = "ABI-5", .is_of_runtime = state_handler_is_of_runtime,
    .instead = "set no signal handlers: they are the host's, with their flags and masks"},
   {.take = state_take_mask, .clause = "ABI-5",
    .instead = "block signals only while you start a thread, and restore the mask at once"},
-  {.take = state_take_signal_stack, .clause = "ABI-5",
+  {.take = state_take_signal_stack, .clause = "ABI-5", .is_of_runtime = state_stack_is_of_runtime,
    .instead = "set one only in threads of your own"},
   {.take = state_take_alarms, .clause = "ABI-5",
    .instead = "use host->wait, which takes a time: the signal of this timer would end the host"},
@@ -288,10 +288,17 @@ say_other(const struct state_entry *entry, const char *words, const char *clause
   return state_damage(report, clause, instead, "%s (%.400s) %s", entry->key, entry->value, words);
 }
 
+bool
+state_brings_runtime(const struct kit_state *before, const struct kit_state *after)
+{
+  return before->before == NULL && after->shared->runtime_stays;
+}
+
 static bool
 entries_differ(const struct compared *row, const struct kit_state *before,
                const struct kit_state *after, struct kit_report *report)
 {
+  bool runtime = row->is_of_runtime != NULL && state_brings_runtime(before, after);
   size_t last = 0;
 
   for (size_t i = 0; i < before->n; i++) {
@@ -300,14 +307,16 @@ entries_differ(const struct compared *row, const struct kit_state *before,
 
     if (is == NULL && row->removed != NULL)
       return say_other(was, row->removed, row->clause, row->instead, report);
-    if (is != NULL && strcmp(was->value, is->value) != 0)
+    if (is != NULL && strcmp(was->value, is->value) != 0
+        && !(runtime && row->is_of_runtime(was, is)))
       return say_changed(was, is, report);
   }
   last = 0;
   for (size_t i = 0; i < after->n && row->added != NULL; i++) {
     const struct state_entry *is = &after->entries[i];
 
-    if (is->row == row && find_entry(before, is, &last) == NULL)
+    if (is->row == row && find_entry(before, is, &last) == NULL
+        && !(runtime && row->is_of_runtime(NULL, is)))
       return row->leaving != NULL ? say_other(is, row->added, "CALL-8", row->leaving, report)
                                   : say_other(is, row->added, row->clause, row->instead, report);
   }

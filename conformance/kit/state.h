@@ -12,6 +12,8 @@
 
 enum { STATE_FOLDERS = 3 }; /* that programs share, in which new names are noticed */
 
+struct state_entry;
+
 /* A row of the table.  An entry whose value has changed breaks `clause`.  So does an entry that was
  * removed or added, if the row has words for that; they continue "KEY (VALUE)". */
 struct compared {
@@ -26,6 +28,9 @@ struct compared {
                                   instead; NULL: it breaks `clause` */
   bool hidden;                 /* the value is the checksum of a possible secret: it is not shown */
   bool costs_time;             /* only checks of what is left behind compare it */
+  /* NULL: never.  True: a runtime that the provider declares (DK_RUNTIME_STAYS) may make this
+   * change; `was` NULL: the entry was added. */
+  bool (*is_of_runtime)(const struct state_entry *was, const struct state_entry *is);
 };
 
 struct state_entry {
@@ -56,6 +61,9 @@ state_text(struct kit_state *state, const char *format, ...); /* lives as long a
  * be read. */
 const char *state_file(struct kit_state *state, const char *path, size_t most);
 const char *state_link(struct kit_state *state, const char *path);
+/* From the first state to another one, the provider's runtime may come.  After that it stays as it
+ * is: two later states are compared like those of any other provider. */
+bool state_brings_runtime(const struct kit_state *before, const struct kit_state *after);
 /* "Uid:" -> "0 0 0 0": of /proc/self/status. */
 const char *state_status(struct kit_state *state, const char *name);
 
@@ -81,11 +89,16 @@ void state_take_segments(struct kit_state *state);
 /* state-signals.c: */
 void state_take_handlers(struct kit_state *state);
 void state_take_mask(struct kit_state *state);
+bool state_handler_is_of_runtime(const struct state_entry *was, const struct state_entry *is);
 void state_take_signal_stack(struct kit_state *state);
+bool state_stack_is_of_runtime(const struct state_entry *was, const struct state_entry *is);
 void state_take_alarms(struct kit_state *state);
 void state_take_timers(struct kit_state *state);
 
+bool state_descriptor_is_of_runtime(const struct state_entry *was, const struct state_entry *is);
+
 /* state-process.c: */
+bool state_limit_is_of_runtime(const struct state_entry *was, const struct state_entry *is);
 void state_take_limits(struct kit_state *state);
 void state_take_threads(struct kit_state *state);
 bool state_threads_differ(const struct kit_state *before, const struct kit_state *after,

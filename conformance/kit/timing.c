@@ -161,7 +161,8 @@ bool
 more_rounds(struct dk_check *t, uint32_t enough)
 {
   enum { LONGEST_S = 10 };
-  uint32_t most = t->job->memcheck ? KIT_MEMCHECK_ROUNDS : KIT_MAX_ROUNDS;
+  bool few = t->job->memcheck || t->runs_again;
+  uint32_t most = few ? KIT_MEMCHECK_ROUNDS : KIT_MAX_ROUNDS;
   int64_t time = kit_real_ns();
 
   t->enough = enough;
