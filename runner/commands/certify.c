@@ -212,6 +212,13 @@ start_next(struct queue *queue)
   const struct result *failed = overview_failed_twin(queue->run, result);
   char reason[256];
 
+  if (result->mode == MODE_MEMCHECK && !queue->run->memcheck) {
+    settle_without_run(result, VERDICT_SKIP, "the provider declares that it cannot run under "
+                                             "Valgrind");
+    results_add(queue->run->file, queue->run, result);
+    queue->finished++;
+    return;
+  }
   if (!cause && !hung && !failed && !plain && start_check(queue, number))
     return;
   if (hung)
@@ -475,6 +482,16 @@ add_results(struct run *run, const struct check **checks, size_t n, enum mode mo
   }
 }
 
+/* One skip for all, so that readers of TAP see it, too. */
+static void
+add_skipped_memcheck(struct run *run, const struct check **checks, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (checks[i] == &kit_memory_cycle)
+      add_results(run, &checks[i], 1, MODE_MEMCHECK);
+  }
+}
+
 static int
 make_results(struct run *run, const struct check **checks, size_t n)
 {
@@ -487,6 +504,9 @@ make_results(struct run *run, const struct check **checks, size_t n)
     add_results(run, checks, n, MODE_NATIVE);
   if (run->memcheck)
     add_results(run, checks, n, MODE_MEMCHECK);
+  else if (run->no_memcheck[0] && !run->options->no_memcheck
+           && run->probe->runtime & DK_RUNTIME_NO_MEMCHECK)
+    add_skipped_memcheck(run, checks, n);
   if (run->n_results > 0)
     return EXIT_PASSED;
   return run_refuse(run, EXIT_INCOMPLETE,

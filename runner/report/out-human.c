@@ -106,6 +106,8 @@ out_human_begin(struct out *out, const struct run *run, const char *canaries)
                                                                  report_settings, report_server,
                                                                  report_run};
 
+  report_not_tested(&text, run);
+  dk_text_puts(&text, text.length > 0 ? "\n" : "");
   report_kit(&text);
   out->lost = out->lost || dk_text_failed(&text);
   fprintf(out->file, "%s\n", dk_text_str(&text));

@@ -33,6 +33,9 @@ out_tap_begin(struct out *out, const struct run *run, const char *canaries)
   if (!out->tap)
     return;
   tap_plan(out->tap, (unsigned)run->n_results);
+  report_not_tested(&text, run);
+  if (text.length > 0)
+    comment(out, run, &text);
   report_kit(&text);
   comment(out, run, &text);
   report_provider(&text, run);

@@ -94,6 +94,16 @@ report_mode(const struct run *run)
 }
 
 void
+report_not_tested(struct dk_text *text, const struct run *run)
+{
+  static const char not_tested[] = "not tested: ";
+  size_t length = strlen(not_tested);
+
+  if (strncmp(run->no_memcheck, not_tested, length) == 0)
+    dk_text_printf(text, "memory was not checked: %s", run->no_memcheck + length);
+}
+
+void
 report_run(struct dk_text *text, const struct run *run)
 {
   dk_text_puts(text, "seed ");

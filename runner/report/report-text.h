@@ -18,6 +18,8 @@ const char *report_mode(const struct run *run); /* "native", "native and memchec
 void report_run(struct dk_text *text, const struct run *run);
 /* How the two calls of a race were answered, and how often. */
 void report_answers(struct dk_text *text, const struct kit_answers *answers);
+/* That memory was not checked although --no-memcheck was not given, and why; else empty. */
+void report_not_tested(struct dk_text *text, const struct run *run);
 /* Which run of a twin check it was; empty if there was only one. */
 void report_region(struct dk_text *text, const struct kit_report *report);
 /* The next step, where the clause does not show it; empty: none. */

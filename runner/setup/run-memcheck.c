@@ -29,6 +29,22 @@ go_without(struct run *run, const char *why)
   return EXIT_PASSED;
 }
 
+/* The plugin's author has declared it; what was not tested is in the first line of the result. */
+static int
+go_without_by_declaration(struct run *run)
+{
+  if (run->options->command != COMMAND_CERTIFY)
+    return run_refuse(run, EXIT_USAGE,
+                      &(struct problem){"--memcheck",
+                                        "the provider declares that it cannot run under Valgrind",
+                                        "a provider without DK_RUNTIME_NO_MEMCHECK",
+                                        run->probe->name,
+                                        "durakit check without --memcheck runs natively"});
+  snprintf(run->no_memcheck, sizeof(run->no_memcheck),
+           "not tested: the provider declares that it cannot run under Valgrind");
+  return EXIT_PASSED;
+}
+
 /* The results have their absolute paths, because a repetition may be run in another folder. */
 static int
 take_files(struct run *run)
@@ -64,6 +80,8 @@ run_take_memcheck(struct run *run)
     snprintf(run->no_memcheck, sizeof(run->no_memcheck), "left out: --no-memcheck");
   if (!wanted)
     return EXIT_PASSED;
+  if (run->probe->runtime & DK_RUNTIME_NO_MEMCHECK)
+    return go_without_by_declaration(run);
   if (!memcheck_find(&run->valgrind, why, sizeof(why)))
     return go_without(run, why);
   /* A plugin that could not be loaded would also hang or end a zygote. */
