@@ -273,6 +273,7 @@ conformance_libdkzoo_la_SOURCES = \
 	conformance/fixtures/relay.c \
 	conformance/fixtures/relay.h \
 	conformance/fixtures/requests.c \
+	conformance/fixtures/runtimes.c \
 	conformance/fixtures/served.c \
 	conformance/fixtures/server.h \
 	conformance/fixtures/shuffled.c \
