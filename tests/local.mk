@@ -49,6 +49,8 @@ script_tests += \
 	tests/install.sh \
 	tests/examples.sh \
 	tests/examples-runtime.sh \
+	tests/examples-rust.sh \
+	tests/examples-go.sh \
 	tests/runtime-guide.sh \
 	tests/lost-worker.sh \
 	tests/operating.sh \
@@ -221,6 +223,8 @@ AM_TESTS_ENVIRONMENT = \
 	AWK='$(AWK)'; export AWK; \
 	PKG_CONFIG='$(PKG_CONFIG)'; export PKG_CONFIG; \
 	VALGRIND='$(VALGRIND)'; export VALGRIND; \
+	RUSTC='$(RUSTC)'; export RUSTC; \
+	GO='$(GO)'; export GO; \
 	UNIT_TESTS='$(filter-out $(slow_under_valgrind),$(unit_tests))'; export UNIT_TESTS;
 
 # A crash stays a signal, as it is without sanitizers, and what they find becomes one: an exit code
