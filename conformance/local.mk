@@ -169,8 +169,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/topics.c \
 	conformance/checks/topics.def \
 	conformance/checks/topics.h \
-	conformance/checks/varied-rows.h \
-	conformance/checks/variations.def \
+	conformance/checks/variations.h \
 	conformance/checks/turn.c \
 	conformance/checks/work.c \
 	conformance/fixtures/zoo-table.c \
@@ -178,6 +177,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/fixtures/zoo.h \
 	conformance/kit/actors.c \
 	conformance/kit/admin.c \
+	conformance/kit/between.c \
 	conformance/kit/call.c \
 	conformance/kit/check.h \
 	conformance/kit/common.c \
@@ -209,6 +209,8 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/kit/trace.c \
 	conformance/kit/trouble.c \
 	conformance/kit/twin.c \
+	conformance/kit/lengthen.c \
+	conformance/kit/neighbours.c \
 	conformance/kit/vary.c \
 	conformance/kit/vary.h \
 	conformance/kit/words.c \

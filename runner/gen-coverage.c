@@ -106,8 +106,10 @@ put_catches(const struct check *check)
   size_t n, put = 0;
   const struct dk_mutant *mutants = dk_mutants(&n);
 
+  size_t length = strlen(check->id);
   for (size_t i = 0; i < n; i++)
-    if (strcmp(mutants[i].check, check->id) == 0)
+    if (strncmp(mutants[i].check, check->id, length) == 0 &&
+        (mutants[i].check[length] == '\0' || mutants[i].check[length] == '~'))
       printf("%s`%s`", put++ ? ", " : "", mutants[i].id);
   const struct dk_fixture *zoo = dk_zoo(&n);
   for (size_t i = 0; i < n; i++)

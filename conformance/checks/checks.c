@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All checks of this kit, made from areas.def of the contract. */
 #include "conformance/checks/checks.h"
+#include "conformance/checks/variations.h"
 
 #define CHECK(area, function, name, clauses_, needs_, flags_, processes_, says_)                   \
   static const struct check row_##area##_##function = {                                            \
@@ -22,65 +23,65 @@ static const struct check *const all[] = {
 
 /* ---- varied ---------------------------------------------------------------------------------- */
 
-#define VARIATION(name, id_, says_, not_for_, ...)                                                 \
-  static const struct variation variation_##name = {                                               \
-    .id = id_, .says = says_, .not_for = not_for_, __VA_ARGS__                                     \
-  };
-#include "conformance/checks/variations.def"
+#define MEMBERS(...) __VA_ARGS__
+#define VARIATION(name, id_, says_, needs_, processes_, members, ...)                              \
+  static const struct variation variation_##name = {.id = id_, .says = says_, MEMBERS members};
+VARIATIONS(VARIATION, )
 
-#define LIST_OF_(variation) list_of_##variation
-#define LIST_OF(variation) LIST_OF_(variation)
-
-#define VARIED payload_1025
-#define VARIED_ID "payload-1025"
-#define VARIED_NEEDS 0
-#include "conformance/checks/varied-rows.h"
-#define VARIED payload_32769
-#define VARIED_ID "payload-32769"
-#define VARIED_NEEDS 0
-#include "conformance/checks/varied-rows.h"
-#define VARIED odd_ids
-#define VARIED_ID "odd-ids"
-#define VARIED_NEEDS 0
-#include "conformance/checks/varied-rows.h"
-#define VARIED large_numbers
-#define VARIED_ID "large-numbers"
-#define VARIED_NEEDS 0
-#include "conformance/checks/varied-rows.h"
-#define VARIED two_handles
-#define VARIED_ID "two-handles"
-#define VARIED_NEEDS NEEDS_HANDLES
-#include "conformance/checks/varied-rows.h"
-#define VARIED reopened
-#define VARIED_ID "reopened"
-#define VARIED_NEEDS (NEEDS_STORE | NEEDS_DURABLE)
-#include "conformance/checks/varied-rows.h"
-
-static const struct check *const *const varied[] = {
-#define VARIATION(name, id, says, not_for, ...) list_of_##name,
-#include "conformance/checks/variations.def"
+#define VARIED(name_, id_, says_of_it, needs_of_it, processes_of_it, members, area, function,      \
+               name, clauses_, needs_, flags_, processes_, says_)                                  \
+  {                                                                                                \
+    .id = #area "/" name "~" id_,                                                                  \
+    .clauses = clauses_,                                                                           \
+    .says = says_,                                                                                 \
+    .run = area##_##function,                                                                      \
+    .needs = (needs_) | (needs_of_it),                                                             \
+    .flags = flags_,                                                                               \
+    .processes = (processes_) + (processes_of_it),                                                 \
+    .variation = &variation_##name_,                                                               \
+  },
+#define CHECK(area, function, name, clauses, needs, flags, processes, says)                        \
+  VARIATIONS(VARIED, area, function, name, clauses, needs, flags, processes, says)
+static const struct check varied[] = {
+#include "conformance/contract/areas.def"
 };
 
-enum { CHECKS = sizeof(all) / sizeof(all[0]), VARIATIONS = sizeof(varied) / sizeof(varied[0]) };
+enum {
+  CHECKS = sizeof(all) / sizeof(all[0]),
+  VARIED_CHECKS = sizeof(varied) / sizeof(varied[0])
+};
 
 size_t
 dk_varied_count(void)
 {
-  return (size_t)CHECKS * VARIATIONS;
+  return VARIED_CHECKS;
 }
 
 const struct check *
 dk_varied_check(size_t i)
 {
-  return varied[i / CHECKS][i % CHECKS];
+  return &varied[i];
 }
 
 bool
 dk_variation_applies(const struct check *check)
 {
   const uint32_t never = IS_RACE | IS_SLOW | IS_ALONE | IS_RUNTIME | OF_ALL;
+  const struct variation *variation = check->variation;
 
-  return check->variation == NULL || (check->flags & (never | check->variation->not_for)) == 0;
+  return variation == NULL ||
+         ((check->flags & (never | variation->not_for)) == 0 &&
+          (check->needs & variation->not_with) == 0 && check->processes <= MOST_PROCESSES);
+}
+
+/* Each check in two of the usual ones, its neighbours in others. */
+bool
+dk_variation_is_usual(size_t i)
+{
+  enum { ONE_IN = 3 };
+  size_t n = VARIED_CHECKS / CHECKS;
+
+  return varied[i].variation->is_usual && (i / n + i % n) % ONE_IN == 0;
 }
 
 const struct check *const *

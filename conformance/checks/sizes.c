@@ -26,6 +26,7 @@ use_store(struct dk_check *t, const char *instance)
   struct dk_turn *turn = the_turn_of(t, instance);
   expect_ids(t, turn, "done");
   must(t, abandon_turn(t, turn->head.lock_token));
+  must(t, ack_turn(t, the_turn_of(t, instance), .empty = true));
   expect_equal(t, read_history(t, instance)->n_events, 2, "events");
 }
 

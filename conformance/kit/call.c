@@ -134,6 +134,8 @@ kit_begin(struct dk_check *t, struct actor *who, enum op_kind kind)
   memset(&who->op, 0, sizeof(who->op));
   who->op.kind = kind;
   who->op.variation = t->job->check == NULL ? NULL : t->job->check->variation;
+  if (who->op.variation != NULL && t->provider != NULL)
+    who->op.limits = *t->provider->limits;
   who->op.doom = who->doom;
   memset(&who->doom, 0, sizeof(who->doom));
   return &who->op;
@@ -251,8 +253,8 @@ skip_if_too_much(struct dk_check *t, const struct actor *who)
   const struct variation *v = op->variation;
 
   if (v != NULL && op->by_host != 0 &&
-      ((op->status == DK_TOO_LARGE && v->padding > 0) ||
-       (op->status == DK_INVALID && v->before_ids != NULL)))
+      ((op->status == DK_TOO_LARGE && v->n_sizes > 0) ||
+       (op->status == DK_INVALID && (v->before_ids != NULL || v->after_ids != NULL))))
     kit_skip(t, "%s is beyond the provider's limits: %.120s", v->id, op->text);
 }
 
@@ -294,43 +296,6 @@ kit_conclude(struct dk_check *t, struct actor *who)
   return op->status;
 }
 
-/* Of a variation: two handles take the check's own calls in turn. */
-static struct dk_store *
-store_in_turn(struct dk_check *t, struct actor *who)
-{
-  bool is_second = who->kind == IS_MAIN && t->second != NULL && t->report->operations % 2 == 0;
-
-  return is_second ? t->second : kit_store_of(t, who);
-}
-
-/* Of a variation: nothing that a handle has in memory outlives a call.  Not while threads use it.
- */
-static void
-reopen_before_call(struct dk_check *t, struct actor *who)
-{
-  const struct variation *variation = who->op.variation;
-
-  if (variation == NULL || !variation->reopens || who->kind != IS_MAIN || who->store == NULL)
-    return;
-  for (int i = 1; i < KIT_ACTORS; i++)
-    if (t->shared->actors[i].in_use && t->shared->actors[i].kind == IS_THREAD)
-      return;
-  struct op op = who->op;
-  kit_close(t, who);
-  kit_reopen(t, who);
-  who->op = op;
-}
-
-static void
-run_here(struct dk_check *t, struct actor *who)
-{
-  reopen_before_call(t, who);
-  dk_caller_set_actor(who->caller, 0);
-  kit_op_run(&who->op, store_in_turn(t, who), who->caller);
-  if (dk_cancelled(who->canceller))
-    dk_canceller_reset(who->canceller);
-}
-
 /* The check's own thread makes the check's own calls, and those of another handle until a call is
  * started on it. */
 static bool
@@ -358,7 +323,7 @@ kit_call(struct dk_check *t, struct actor *who, bool start)
   note_operation(t, &who->op);
   trace_begin(t, who, start);
   if (runs_here(who, start)) {
-    run_here(t, who);
+    kit_run_varied(t, who);
     return kit_conclude(t, who);
   }
   kit_give(t, who);
@@ -414,7 +379,7 @@ kit_call_quietly(struct dk_check *t)
   struct actor *who = kit_actor(t, NULL);
 
   note_operation(t, &who->op);
-  run_here(t, who);
+  kit_run_plain(t, who);
   kit_left(t);
   kit_judge_violation(t);
   judge_distortion(t, who);

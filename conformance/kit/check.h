@@ -54,28 +54,48 @@ enum {
   IS_ALONE = 4u, /* runs alone, also under Valgrind: it disturbs what other checks use */
   IS_RUNTIME = 8u, /* of the profile `runtime`: the runtime on the provider, in real time */
   /* What its subject excludes from variations. */
-  OF_SIZES = 16u, OF_IDS = 32u, OF_NUMBERS = 64u, OF_HANDLES = 128u, OF_ALL = 256u
+  OF_SIZES = 16u, OF_IDS = 32u, OF_NUMBERS = 64u, OF_HANDLES = 128u, OF_ALL = 256u,
+  OF_DELIVERIES = 512u, OF_COUNTS = 1024u, /* of deliveries, and their order */
+  OF_NEIGHBOURS = 2048u
+};
+
+/* What has happened to whatever a fetch brings, before the check gets it. */
+enum first_delivery {
+  FIRST_NEVER,
+  FIRST_GIVEN_BACK, /* it was fetched, and given back with ignore_attempt */
+  FIRST_PUT_OFF,    /* ... with a delay, which has passed */
+  FIRST_EXPIRED,    /* the lease of the first fetch has ended */
+  FIRST_TAKEN_OVER  /* ... which was another owner's, who comes too late */
 };
 
 /* The same again in another way, which the check does not see. */
 struct variation {
   const char *id;          /* "payload-1025" */
-  const char *says;        /* for people: "each payload has 1,025 bytes more" */
+  const char *says;        /* for people: "each payload has 1,025 bytes" */
+  bool is_usual;           /* one of those that certify chooses from */
   uint32_t not_for;        /* checks with one of these flags */
-  size_t padding;          /* bytes behind each payload */
-  const char *before_ids;  /* stands before each id and tag; NULL: nothing */
+  uint32_t not_with;       /* checks with one of these needs */
+  size_t sizes[24];        /* one of these each payload gets, if it is not larger; 0: its own */
+  size_t n_sizes;
+  const char *before_ids, *after_ids; /* stand around each id and tag; NULL: nothing */
   uint64_t above_numbers;  /* is added to the ids of events and activities */
+  size_t absent;           /* that many entries that name nothing, in each list; and no order */
+  uint64_t no_limit;       /* stands for 0, where this means that there is no limit */
   bool alternates;         /* the check's own calls are made by two handles in turn */
+  bool leaves;             /* ... by its handle and another process in turn */
   bool reopens;            /* its own handle is closed and opened before each of its calls */
+  bool has_neighbours;     /* instances with similar ids exist, and some are deleted meanwhile */
+  enum first_delivery first;
 };
 
+enum { MOST_PROCESSES = 3 };
 struct check {
   const char *id;       /* "cancel/ack-after-deletion", "queue/order~payload-1025" */
   const char *clauses;  /* "CANCEL-5 TOKEN-6": the first one is the one that it tests */
   const char *says;     /* one line for people: what must hold */
   void (*run)(struct dk_check *t);
   uint32_t needs, flags;
-  uint32_t processes;   /* other processes that it uses, at most 3; forked before the load */
+  uint32_t processes;   /* other processes that it uses; forked before the load */
   const struct variation *variation; /* NULL: as it is written */
 };
 
@@ -85,6 +105,7 @@ const struct check *const *dk_checks(size_t *ret_n);
 size_t dk_varied_count(void);
 const struct check *dk_varied_check(size_t i);
 bool dk_variation_applies(const struct check *check);
+bool dk_variation_is_usual(size_t i);
 /* Those of the profile `runtime` (conformance/runtime). */
 const struct check *const *dk_runtime_checks(size_t *ret_n);
 
@@ -164,7 +185,7 @@ void kill_in_next_call(struct dk_check *t, struct actor *process, enum end_of_pr
  * that follow it.  The process lives on. */
 void fail_in_next_call(struct dk_check *t, struct actor *process, int error, bool lasts,
                        uint32_t n);
-/* What became of that call. */
+/* What became of a call of kill_in_next_call or fail_in_next_call. */
 struct last_call {
   bool answered;          /* before it was killed, with this status */
   dk_status status;

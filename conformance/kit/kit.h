@@ -24,7 +24,7 @@
 #include "core/base/text.h"
 
 enum {
-  KIT_PROCESSES = 3,        /* other processes that one check may use */
+  KIT_PROCESSES = MOST_PROCESSES, /* that one check may use */
   KIT_ACTORS = 13,          /* the check itself, the processes, and handles and threads */
   KIT_MAX_SETTINGS = 64,
   KIT_MAX_ROUNDS = 400,     /* of a race */
@@ -106,6 +106,7 @@ struct op {
   int64_t began_ns, ended_ns;      /* real time, for the witness of a race */
   struct kit_doom doom;            /* of a process */
   const struct variation *variation; /* NULL: none */
+  struct dk_limits limits;         /* the provider's, for a variation */
   char distorted[80];              /* what came back otherwise than it was sent; "": nothing */
 };
 
@@ -368,7 +369,12 @@ struct dk_check {
   LIST(struct dk_version) pins;
   LIST(struct dk_turn *) spare_turns;     /* fetched on the way to another */
   LIST(struct dk_work_item *) spare_work;
-  struct dk_store *second;       /* of a variation: another handle for the check's own calls */
+  /* Of a variation (between.c, neighbours.c). */
+  struct dk_store *second;       /* another handle for the check's own calls */
+  struct actor *helper;          /* another process for them; NULL: none yet */
+  LIST(struct dk_bytes) late;    /* tokens of first deliveries that were taken over */
+  size_t n_neighbours;           /* those that have not been deleted; 0: there are none */
+  size_t calls_beside_neighbours;
   struct kit_twin twin;
   /* Of a check that asks for passes of its own. */
   int32_t passes;                /* in all; 0: as many as its regions need */
@@ -435,6 +441,18 @@ struct kit_request {
 };
 struct kit_request kit_request(struct dk_check *t, struct actor *actor, enum op_kind kind);
 struct dk_bytes kit_keep(const struct kit_request *r, const char *text);
+
+/* ---- variations (between.c, neighbours.c) ---------------------------------------------------- */
+
+/* Makes a call of the check's own thread, with whatever its variation has happen before it. */
+void kit_run_varied(struct dk_check *t, struct actor *who);
+/* Of a drain: the same without what happens before it. */
+void kit_run_plain(struct dk_check *t, struct actor *who);
+/* Makes the neighbours, before the check begins; deletes one of them, before some of its calls; and
+ * checks, at its end, that each is as it was made. */
+void kit_make_neighbours(struct dk_check *t);
+void kit_delete_neighbour(struct dk_check *t);
+void kit_judge_neighbours(struct dk_check *t);
 
 /* ---- durakit.admin/1 (admin.c) --------------------------------------------------------------- */
 

@@ -233,6 +233,9 @@ forget_last_pass(struct dk_check *t)
   memset(&t->spare_turns, 0, sizeof(t->spare_turns));
   memset(&t->spare_work, 0, sizeof(t->spare_work));
   memset(&kit_actor(t, NULL)->op, 0, sizeof(struct op));
+  memset(&t->late, 0, sizeof(t->late));
+  t->helper = NULL;
+  t->n_neighbours = t->calls_beside_neighbours = 0;
   t->last = NULL;
   t->through = NULL;
   t->ending = NULL;
@@ -265,11 +268,13 @@ run_pass(struct dk_check *t)
 {
   begin_pass(t);
   set_phase(t, t->pass > 0 && t->twin.regions > 0 ? PHASE_TWIN : PHASE_RUN);
+  kit_make_neighbours(t);
   t->job->check->run(t);
   if (t->twin.inside)
     kit_trouble(t, "the check ended between before and expect_unchanged");
   if (t->pass > 0 && t->twin.regions > 0)
     kit_trouble(t, "the twin run ended before its region was reached");
+  kit_judge_neighbours(t);
 }
 
 static void

@@ -288,6 +288,11 @@ kit_close(struct dk_check *t, struct actor *who)
 {
   struct dk_store *store = who->store, *second = t->second;
 
+  if (who->kind == IS_MAIN && t->helper != NULL && t->helper->in_use) {
+    kit_run_handle_op(t, t->helper, OP_CLOSE);
+    t->helper->in_use = 0;
+    t->helper = NULL;
+  }
   if (who->kind == IS_MAIN && second != NULL) {
     t->second = NULL;
     close_store(t, "the second handle", second);
@@ -558,6 +563,8 @@ destroy_store(struct dk_check *t, const char *store_suffix)
   dk_status status;
 
   suffix_of(t, store_suffix, suffix);
+  if (store_suffix == NULL)
+    t->n_neighbours = 0;
   status = destroy(t, suffix);
   say_in_trace(t, "destroy_store(%s) -> %s", suffix,
                kit_status_name(status, name, sizeof(name)));

@@ -29,7 +29,10 @@ vary_alloc(struct varying *v, size_t n, size_t size)
   return memory;
 }
 
-/* What stands behind a payload depends on the payload, so that two of them cannot be mixed up. */
+/* A varied payload: the payload, padding that depends on it, so that two of them cannot be mixed
+ * up, its length, and its hash. */
+enum { TAIL = 4 + 8 };
+
 static char
 padding_at(uint64_t hash, size_t i)
 {
@@ -42,35 +45,49 @@ hash_of(struct dk_bytes payload)
   return dk_fnv1a64(DK_FNV1A64_START, payload.ptr, payload.len);
 }
 
+static size_t
+size_of(const struct variation *by, struct dk_bytes payload, uint64_t hash)
+{
+  size_t size = by->sizes[(hash >> 32) % by->n_sizes];
+
+  return size > payload.len + TAIL ? size : payload.len + TAIL;
+}
+
 static struct dk_bytes
 vary_payload(struct varying *v, struct dk_bytes payload)
 {
-  size_t more = v->by->padding;
-  uint64_t hash;
-  char *padded;
+  uint32_t length = (uint32_t)payload.len;
 
-  if (payload.ptr == NULL || more == 0 ||
-      (padded = vary_alloc(v, payload.len + more + 1, 1)) == NULL)
+  if (payload.ptr == NULL || v->by->n_sizes == 0)
     return payload;
-  hash = hash_of(payload);
+  uint64_t hash = hash_of(payload);
+  size_t size = size_of(v->by, payload, hash);
+  char *padded = vary_alloc(v, size, 1);
+  if (padded == NULL)
+    return payload;
   memcpy(padded, payload.ptr, payload.len);
-  for (size_t i = 0; i < more; i++)
-    padded[payload.len + i] = padding_at(hash, i);
-  return (struct dk_bytes){padded, payload.len + more};
+  for (size_t i = payload.len; i < size - TAIL; i++)
+    padded[i] = padding_at(hash, i);
+  memcpy(padded + size - TAIL, &length, sizeof(length));
+  memcpy(padded + size - sizeof(hash), &hash, sizeof(hash));
+  return (struct dk_bytes){padded, size};
 }
 
 /* An empty id stays what it is: it is to be refused. */
 static struct dk_bytes
 vary_id(struct varying *v, struct dk_bytes id)
 {
-  size_t more = v->by->before_ids == NULL ? 0 : strlen(v->by->before_ids);
+  const char *before = v->by->before_ids != NULL ? v->by->before_ids : "";
+  const char *after = v->by->after_ids != NULL ? v->by->after_ids : "";
+  size_t n = strlen(before), more = n + strlen(after);
   char *varied;
 
   if (id.ptr == NULL || id.len == 0 || more == 0 ||
       (varied = vary_alloc(v, id.len + more + 1, 1)) == NULL)
     return id;
-  memcpy(varied, v->by->before_ids, more);
-  memcpy(varied + more, id.ptr, id.len);
+  memcpy(varied, before, n);
+  memcpy(varied + n, id.ptr, id.len);
+  memcpy(varied + n + id.len, after, more - n);
   return (struct dk_bytes){varied, id.len + more};
 }
 
@@ -84,12 +101,17 @@ vary_ids(struct varying *v, const struct dk_bytes *ids, size_t n)
   return varied;
 }
 
-/* 0 stands for none, and numbers at the end of their range stay there. */
+/* 0 stands for none, and great numbers stay as they are. */
+static uint64_t
+greatest_varied(const struct variation *by)
+{
+  return (INT64_MAX - by->above_numbers) / 2;
+}
+
 static uint64_t
 vary_number(const struct varying *v, uint64_t number)
 {
-  return number == 0 || number > INT64_MAX - v->by->above_numbers ? number
-                                                                  : number + v->by->above_numbers;
+  return number == 0 || number > greatest_varied(v->by) ? number : number + v->by->above_numbers;
 }
 
 static void
@@ -116,33 +138,48 @@ vary_items(struct varying *v, const struct dk_item *const *items, size_t n)
   return list;
 }
 
+static void
+vary_events(struct varying *v, struct dk_turn_result *r)
+{
+  struct dk_event *events = vary_alloc(v, r->n_events, sizeof(*events));
+
+  for (size_t i = 0; !v->failed && i < r->n_events; i++)
+    events[i] = (struct dk_event){
+      vary_number(v, r->events[i].event_id), vary_payload(v, r->events[i].payload)
+    };
+  r->events = events;
+}
+
+static void
+vary_cancelled(struct varying *v, struct dk_turn_result *r)
+{
+  struct dk_activity *list = vary_alloc(v, r->n_cancelled_activities, sizeof(*list));
+
+  for (size_t i = 0; !v->failed && i < r->n_cancelled_activities; i++)
+    list[i] = (struct dk_activity){
+      r->cancelled_activities[i].execution_id,
+      vary_number(v, r->cancelled_activities[i].activity_id)
+    };
+  r->cancelled_activities = list;
+}
+
 static const struct dk_turn_result *
 vary_result(struct varying *v, const struct dk_turn_result *result)
 {
   struct dk_turn_result *r = vary_alloc(v, 1, sizeof(*r));
-  struct dk_event *events = vary_alloc(v, result->n_events, sizeof(*events));
-  struct dk_activity *cancelled =
-    vary_alloc(v, result->n_cancelled_activities, sizeof(*cancelled));
 
   if (v->failed)
     return result;
   *r = *result;
-  for (size_t i = 0; i < r->n_events; i++)
-    events[i] = (struct dk_event){
-      vary_number(v, r->events[i].event_id), vary_payload(v, r->events[i].payload)
-    };
-  for (size_t i = 0; i < r->n_cancelled_activities; i++)
-    cancelled[i] = (struct dk_activity){
-      r->cancelled_activities[i].execution_id,
-      vary_number(v, r->cancelled_activities[i].activity_id)
-    };
-  r->events = events;
-  r->cancelled_activities = cancelled;
+  vary_events(v, r);
+  vary_cancelled(v, r);
   r->worker_items = vary_items(v, r->worker_items, r->n_worker_items);
   r->orchestrator_items = vary_items(v, r->orchestrator_items, r->n_orchestrator_items);
   r->cancelled_messages = vary_ids(v, r->cancelled_messages, r->n_cancelled_messages);
   r->output = vary_payload(v, r->output);
   r->parent_instance = vary_id(v, r->parent_instance);
+  if (v->by->absent > 0 && !v->failed)
+    v->failed = !kit_lengthen_result(&v->arena, v->by->absent, &v->op->limits, r);
   return r;
 }
 
@@ -164,6 +201,24 @@ vary_admin(struct varying *v, struct op *op)
 }
 
 static void
+widen(uint64_t no_limit, uint32_t *limit)
+{
+  if (*limit == 0)
+    *limit = (uint32_t)(no_limit >> 32);
+}
+
+static void
+vary_limits(uint64_t no_limit, struct op *op)
+{
+  widen(no_limit, &op->fetch_turn.max_messages);
+  widen(no_limit, &op->read_history.max_events);
+  if (op->fetch_turn.max_bytes == 0)
+    op->fetch_turn.max_bytes = no_limit;
+  if (op->fetch_work.max_bytes == 0)
+    op->fetch_work.max_bytes = no_limit;
+}
+
+static void
 vary_request(struct varying *v)
 {
   struct op *op = v->op;
@@ -176,6 +231,9 @@ vary_request(struct varying *v)
   if (op->result != NULL)
     op->result = vary_result(v, op->result);
   vary_admin(v, op);
+  if (v->by->absent > 0)
+    v->failed = v->failed || !kit_lengthen_fetch(&v->arena, v->by->absent, op);
+  vary_limits(v->by->no_limit, op);
 }
 
 /* ---- and back -------------------------------------------------------------------------------- */
@@ -187,45 +245,67 @@ note_distortion(struct varying *v, const char *what)
     snprintf(v->op->distorted, sizeof(v->op->distorted), "%s", what);
 }
 
+/* True: this is what stands behind a payload of this length. */
+static bool
+is_whole(const struct variation *by, struct dk_bytes all, uint32_t length)
+{
+  struct dk_bytes payload = {all.ptr, length};
+  uint64_t hash;
+
+  if (length > all.len - TAIL)
+    return false;
+  memcpy(&hash, all.ptr + all.len - sizeof(hash), sizeof(hash));
+  if (hash != hash_of(payload) || all.len != size_of(by, payload, hash))
+    return false;
+  for (size_t i = length; i < all.len - TAIL; i++)
+    if (all.ptr[i] != padding_at(hash, i))
+      return false;
+  return true;
+}
+
 static void
 restore_payload(struct varying *v, struct dk_bytes *payload)
 {
-  size_t more = v->by->padding;
-  struct dk_bytes rest = {payload->ptr, payload->len - more};
+  uint32_t length;
 
-  if (payload->ptr == NULL || more == 0)
+  if (payload->ptr == NULL || v->by->n_sizes == 0)
     return;
-  if (payload->len < more) {
+  if (payload->len < TAIL) {
     note_distortion(v, "a payload came back shorter than it was stored");
     return;
   }
-  uint64_t hash = hash_of(rest);
-  for (size_t i = 0; i < more; i++)
-    if (payload->ptr[rest.len + i] != padding_at(hash, i))
-      note_distortion(v, "a payload came back with other bytes than it was stored with");
-  *payload = rest;
+  memcpy(&length, payload->ptr + payload->len - TAIL, sizeof(length));
+  if (is_whole(v->by, *payload, length))
+    payload->len = length;
+  else
+    note_distortion(v, "a payload came back with other bytes than it was stored with");
 }
 
 static void
 restore_id(struct varying *v, struct dk_bytes *id)
 {
-  size_t more = v->by->before_ids == NULL ? 0 : strlen(v->by->before_ids);
+  const char *before = v->by->before_ids != NULL ? v->by->before_ids : "";
+  const char *after = v->by->after_ids != NULL ? v->by->after_ids : "";
+  size_t n = strlen(before), m = strlen(after);
 
-  if (id->ptr == NULL || id->len == 0 || more == 0)
+  if (id->ptr == NULL || id->len == 0 || kit_is_neighbour(v->by, *id))
     return;
-  if (id->len < more || memcmp(id->ptr, v->by->before_ids, more) != 0) {
+  if (id->len < n + m || memcmp(id->ptr, before, n) != 0 ||
+      memcmp(id->ptr + id->len - m, after, m) != 0) {
     note_distortion(v, "an id or tag came back with other bytes than it was stored with");
     return;
   }
-  id->ptr += more;
-  id->len -= more;
+  id->ptr += n;
+  id->len -= n + m;
 }
 
 static void
 restore_number(const struct varying *v, uint64_t *number)
 {
-  if (*number > v->by->above_numbers && *number < INT64_MAX - v->by->above_numbers)
-    *number -= v->by->above_numbers;
+  uint64_t above = v->by->above_numbers;
+
+  if (*number > above && *number - above <= greatest_varied(v->by))
+    *number -= above;
 }
 
 static void
@@ -320,6 +400,7 @@ static void
 restore_request(struct op *op, const struct op *asked)
 {
   op->item = asked->item;
+  op->fetch_turn = asked->fetch_turn;
   op->fetch_work = asked->fetch_work;
   op->read_history = asked->read_history;
   op->result = asked->result;

@@ -90,6 +90,18 @@ delete_likenesses(struct op *op, const struct identity *deleted, int32_t mutant)
   }
 }
 
+static bool
+lies_between_listed(const struct dk_turn_result *r, uint64_t activity_id)
+{
+  bool above = false, below = false;
+
+  for (size_t i = 0; i < r->n_cancelled_activities; i++) {
+    above = above || r->cancelled_activities[i].activity_id < activity_id;
+    below = below || r->cancelled_activities[i].activity_id > activity_id;
+  }
+  return above && below;
+}
+
 /* CANCEL-9: the status of the orchestration, before and after, does not matter to its rows.  What
  * these mutants do to all of them: delete those that fit, or take their locks off. */
 static void
@@ -101,8 +113,9 @@ sweep(struct op *op, const struct instance *turn, const struct dk_turn_result *r
   bool drops_delayed = DEFECT(M_CANCEL_END_DROPS_DELAYED, ends);
   bool drops = DEFECT(M_CANCEL_BIRTH_SWEEPS, begins) ||
                DEFECT(M_CANCEL_MANY_IS_ALL, r->n_cancelled_activities >= 1000);
+  bool drops_range = DEFECT(M_CANCEL_MANY_IS_A_RANGE, r->n_cancelled_activities > 2000);
 
-  if (!unlocks && !drops_delayed && !drops)
+  if (!unlocks && !drops_delayed && !drops && !drops_range)
     return;
   FOR_EACH(at, &s->rows) {
     const struct row *row = OWNER_OF(at, struct row, link);
@@ -113,7 +126,8 @@ sweep(struct op *op, const struct instance *turn, const struct dk_turn_result *r
     if (unlocks)
       change_row(op, row, (struct lock){.epoch = row->lock.epoch}, row->owner, row->visible_at,
                  row->attempt);
-    else if (drops || row->visible_at > op->now)
+    else if (drops_range ? lies_between_listed(r, i->activity_id)
+                         : drops || row->visible_at > op->now)
       delete_row(op, turn->id, &(struct dk_activity){i->execution_id, i->activity_id});
   }
 }

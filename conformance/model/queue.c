@@ -188,6 +188,8 @@ stored_payload(const struct store *s, struct dk_bytes payload)
     payload.len = (size_t)(nul - payload.ptr);
   if (DEFECT(M_QUEUE_PAYLOAD_TRIMMED, without_blanks(payload).len != payload.len))
     payload = without_blanks(payload);
+  if (DEFECT(M_QUEUE_PAYLOAD_1024_EMPTY, payload.len == 1024))
+    payload.len = 0;
   if (DEFECT(M_ERR_PAYLOAD_24_BITS, payload.len >> 24 != 0)) /* ERR-4 */
     payload.len &= (1u << 24) - 1;
   return payload;

@@ -40,6 +40,7 @@ messages_that_come(const struct op *op, const struct instance *turn,
     if (!HOLDS(M_TURN_EARLY_DELIVERY, due_at(op, message) <= op->now) ||
         REFUSED(M_TURN_MAX_MESSAGES_IGNORED, request->max_messages && n == request->max_messages) ||
         REFUSED(M_TURN_MAX_BYTES_IGNORED, is_large && n > 0) ||
+        DEFECT(M_TURN_MAX_BYTES_SIGNED, request->max_bytes > INT64_MAX && n > 0) ||
         DEFECT(M_TURN_NOTHING_WHEN_TOO_LARGE, is_large && n == 0) ||
         DEFECT(M_TURN_UNKNOWN_DROPPED, turn->birth == 0 && n > 0))
       break;

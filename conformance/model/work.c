@@ -191,6 +191,8 @@ claim(struct op *op, const struct row *row, const struct dk_fetch_work *request,
     .visible_at = row->visible_at,
     .payload = row->payload,
   };
+  if (DEFECT(M_WORK_CUT_WHEN_GIVEN_BACK, row->lock.epoch != 0 && item.payload.len > 4095))
+    item.payload.len = 4095;
   if (DEFECT(M_WORK_INSTANCE_CUT, item.instance.len > FIXED_ROOM))
     item.instance.len = FIXED_ROOM;
   if (DEFECT(M_WORK_TAG_CUT, item.tag.len > FIXED_ROOM))

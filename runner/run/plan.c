@@ -76,20 +76,14 @@ any_check(size_t i)
   return i < plan_count() ? plan_check(i) : dk_varied_check(i - plan_count());
 }
 
-/* `certify` runs each check in two of its variations, those of neighbours in others. */
 static bool
 is_of_effort(const struct options *options, size_t i)
 {
-  enum { ONE_IN = 3 };
-  size_t n_checks;
-
   if (i < plan_count())
     return true;
   if (options->command != COMMAND_CERTIFY || options->effort == EFFORT_QUICK)
     return false;
-  dk_checks(&n_checks);
-  i -= plan_count();
-  return options->effort == EFFORT_DEEP || (i / n_checks + i % n_checks) % ONE_IN == 0;
+  return options->effort == EFFORT_DEEP || dk_variation_is_usual(i - plan_count());
 }
 
 /* What a provider declares is judged with its core: the checks of an extension belong to both

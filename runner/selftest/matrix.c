@@ -19,7 +19,7 @@ enum { TIMES_CLEAN = 20, LEAST_CELL_MS = 5000, MOST_TRIES = 8 /* of a race */ };
 
 struct matrix {
   struct selftest *selftest;
-  const struct check *const *checks;
+  const struct check **checks;
   size_t n_checks;
   const struct dk_mutant *mutants;
   size_t n_mutants;
@@ -550,6 +550,25 @@ judge_matrix(struct matrix *matrix)
   judge_random(matrix);
 }
 
+/* All checks, and those of their variations that a mutant is meant for.  False: no memory. */
+static bool
+collect_checks(struct matrix *matrix)
+{
+  size_t n;
+  const struct check *const *all = dk_checks(&n);
+
+  matrix->checks = calloc(n + matrix->n_mutants, sizeof(const struct check *));
+  for (size_t i = 0; matrix->checks && i < n; i++)
+    matrix->checks[matrix->n_checks++] = all[i];
+  for (size_t m = 0; matrix->checks && m < matrix->n_mutants; m++) {
+    const char *id = matrix->mutants[m].check;
+    const struct check *varied = strchr(id, '~') ? plan_find(id) : NULL;
+    if (varied && number_of_check(matrix, id) == matrix->n_checks)
+      matrix->checks[matrix->n_checks++] = varied;
+  }
+  return matrix->checks != NULL;
+}
+
 int
 matrix_run(struct selftest *selftest)
 {
@@ -557,8 +576,9 @@ matrix_run(struct selftest *selftest)
   struct cells cells = {0};
   int code = EXIT_ENVIRONMENT;
 
-  matrix.checks = dk_checks(&matrix.n_checks);
   matrix.mutants = dk_mutants(&matrix.n_mutants);
+  if (!collect_checks(&matrix))
+    return EXIT_ENVIRONMENT;
   selftest->mutants = (unsigned)matrix.n_mutants;
   size_t n = matrix.n_checks * (matrix.n_mutants + 1);
   matrix.reached = calloc(n, 1);
@@ -582,6 +602,7 @@ matrix_run(struct selftest *selftest)
     selftest->mutants_are_judged = true;
     judge_matrix(&matrix);
   }
+  free(matrix.checks);
   free(matrix.reached);
   free(matrix.verdicts);
   free(matrix.clean_ms);
