@@ -162,6 +162,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/rel.c \
 	conformance/checks/repeat.c \
 	conformance/checks/tag.c \
+	conformance/checks/respelled.c \
 	conformance/checks/time.c \
 	conformance/checks/sizes.c \
 	conformance/checks/stealing.c \

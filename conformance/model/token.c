@@ -70,6 +70,8 @@ take_life(const struct store *s, struct dk_bytes *text)
 bool
 parse_turn_token(const struct store *s, struct dk_bytes text, struct token *ret_token)
 {
+  while (DEFECT(M_TOKEN_SPACES_SKIPPED, text.len > 0 && text.ptr[0] == ' '))
+    text = (struct dk_bytes){text.ptr + 1, text.len - 1};
   bool is_one = model_token_take_letter(&text, 't') && take_number(&text, &ret_token->epoch) &&
                 take_life(s, &text);
 
@@ -80,7 +82,8 @@ parse_turn_token(const struct store *s, struct dk_bytes text, struct token *ret_
 bool
 parse_work_token(const struct store *s, struct dk_bytes text, struct token *ret_token)
 {
-  bool is_one = model_token_take_letter(&text, 'w') && take_number(&text, &ret_token->epoch) &&
+  char first = DEFECT(M_TOKEN_IN_ANY_CASE, text.len > 0 && text.ptr[0] == 'W') ? 'W' : 'w';
+  bool is_one = model_token_take_letter(&text, first) && take_number(&text, &ret_token->epoch) &&
                 take_life(s, &text) && take_number(&text, &ret_token->of.execution_id) &&
                 take_number(&text, &ret_token->of.activity_id);
 
