@@ -163,6 +163,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/repeat.c \
 	conformance/checks/tag.c \
 	conformance/checks/respelled.c \
+	conformance/checks/shortage.c \
 	conformance/checks/time.c \
 	conformance/checks/sizes.c \
 	conformance/checks/stealing.c \
@@ -199,6 +200,8 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/kit/proxy.c \
 	conformance/kit/run.c \
 	conformance/kit/shared.c \
+	conformance/kit/shortage.c \
+	conformance/kit/shortage.h \
 	conformance/kit/stall.c \
 	conformance/kit/state-files.c \
 	conformance/kit/state-process.c \

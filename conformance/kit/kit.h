@@ -20,6 +20,7 @@
 
 #include "conformance/kit/disk.h"
 #include "conformance/kit/engine.h"
+#include "conformance/kit/shortage.h"
 #include "core/base/arena.h"
 #include "core/base/text.h"
 
@@ -369,6 +370,8 @@ struct dk_check {
   LIST(struct dk_version) pins;
   LIST(struct dk_turn *) spare_turns;     /* fetched on the way to another */
   LIST(struct dk_work_item *) spare_work;
+  bool is_short;                 /* the next call of its own meets this */
+  struct kit_shortage shortage;
   /* Of a variation (between.c, neighbours.c). */
   struct dk_store *second;       /* another handle for the check's own calls */
   struct actor *helper;          /* another process for them; NULL: none yet */

@@ -91,7 +91,10 @@ refuse_unknown(struct op *op, bool is_unknown, const char *what)
 static dk_status
 model_log_no_memory(struct op *op)
 {
-  return refuse(op, DK_NO_MEMORY, "out of memory");
+  const struct store *s = op->s;
+
+  return refuse(op, MUTANT(M_ERR_NO_MEMORY_IS_INTERNAL) ? DK_INTERNAL : DK_NO_MEMORY,
+                "out of memory");
 }
 
 static dk_status
@@ -429,16 +432,24 @@ model_log_append(struct op *op)
   memcpy(record->bytes, &head, sizeof head);
   TRY(write_record(op, (struct dk_bytes){record->bytes, record->length}));
   if (state_apply(s, steps) != DK_OK)
-    return refuse(op, DK_OUTCOME_UNKNOWN, "it is stored, but there is no memory to apply it");
+    return refuse(op, MUTANT(M_ERR_NO_MEMORY_THOUGH_DONE) ? DK_NO_MEMORY : DK_OUTCOME_UNKNOWN,
+                  "it is stored, but there is no memory to apply it");
   s->end += (off_t)record->length;
   ring_waiters(s);
   return DK_OK;
 }
 
+/* A record without a byte is one for whose first byte there was no memory. */
+static bool
+has_record(const struct op *op)
+{
+  return op->record.length > 0 || dk_text_failed(&op->record);
+}
+
 dk_status
 write_so_far(struct op *op)
 {
-  dk_status status = op->record.length ? model_log_append(op) : DK_OK;
+  dk_status status = has_record(op) ? model_log_append(op) : DK_OK;
 
   dk_text_done(&op->record);
   op->record = (struct dk_text)DK_TEXT_EMPTY;
@@ -472,7 +483,7 @@ leave(struct op *op, dk_status status)
 
   if (status == DONE_ALREADY)
     status = DK_OK;
-  if (op->record.length && (status == DK_OK || op->leaves_traces)) {
+  if (has_record(op) && (status == DK_OK || op->leaves_traces)) {
     dk_status appended = is_answered_only(op) ? DK_OK : model_log_append(op);
     status = status == DK_OK ? appended : status;
     if (DEFECT(M_CALL_CANCELLED_AFTER_THE_FACT,                          /* CALL-5 */
