@@ -84,14 +84,17 @@ pg_numbers = \
 	providers/pg/answers.h \
 	$(NULL)
 
+# Prints them, in a folder of the sources.
+pg_print_text = \
+	text () { LC_ALL=C $(AWK) -f providers/pg/schema/text.awk "$$@"; }; \
+	text -v name=pg_schema_text $(pg_numbers) $(pg_schema) && \
+	text -v name=pg_drop_text -v drops=1 $(pg_schema) && \
+	text -v name=pg_demands_text $(pg_numbers) providers/pg/schema/from-1-demands.sql && \
+	text -v name=pg_copy_text $(pg_numbers) providers/pg/schema/from-1-copy.sql
+
 providers/pg/schema-text.c: $(pg_numbers) $(pg_schema) $(pg_migration) providers/pg/schema/text.awk
 	$(AM_V_GEN)$(MKDIR_P) providers/pg; out=$$PWD/$@-t; \
-	text () { LC_ALL=C $(AWK) -f providers/pg/schema/text.awk "$$@"; }; \
-	(cd '$(top_srcdir)' && \
-	  text -v name=pg_schema_text $(pg_numbers) $(pg_schema) && \
-	  text -v name=pg_drop_text -v drops=1 $(pg_schema) && \
-	  text -v name=pg_demands_text $(pg_numbers) providers/pg/schema/from-1-demands.sql && \
-	  text -v name=pg_copy_text $(pg_numbers) providers/pg/schema/from-1-copy.sql) > "$$out" && \
+	(cd '$(top_srcdir)' && $(pg_print_text)) > "$$out" && \
 	mv "$$out" $@
 
 # ---- its floor, for `make bench` ----------------------------------------------------------------
