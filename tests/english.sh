@@ -18,7 +18,7 @@ texts() {
 # Comments and strings are judged of what is C, and whole scripts and SQL, except this script.
 sources() {
   find core providers conformance runner examples tests \( -path '*/include/durakit' -prune \) -o \
-    \( -name '*.[ch]' -o -name '*.def' -o -name '*.sh' -o -name '*.sql' \) -print |
+    \( -name '*.[ch]' -o -name '*.def' -o -name '*.py' -o -name '*.sh' -o -name '*.sql' \) -print |
     grep -v -x tests/english.sh | sort
 }
 

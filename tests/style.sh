@@ -14,9 +14,9 @@ sources() {
        bootstrap configure.ac Makefile.am ./*.md NEWS TODO 2>/dev/null \
     \( -name .libs -o -name .deps -o -name golden.def \) -prune -o -type f \
     \( -name '*.[ch]' -o -name '*.cc' -o -name '*.def' -o -name '*.sh' -o -name '*.mk' \
-       -o -name '*.awk' -o -name '*.pl' -o -name '*.md' -o -name '*.m4' -o -name Makefile.am \
-       -o -path completions/durakit -o -name configure.ac -o -name bootstrap -o -name run \
-       -o -name NEWS -o -name TODO \
+       -o -name '*.awk' -o -name '*.pl' -o -name '*.py' -o -name '*.md' -o -name '*.m4' \
+       -o -name Makefile.am -o -path completions/durakit -o -name configure.ac \
+       -o -name bootstrap -o -name run -o -name NEWS -o -name TODO \
     \) -print | sort
 }
 
