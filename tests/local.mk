@@ -21,6 +21,7 @@ script_tests += \
 	tests/doors.sh \
 	tests/manual.sh \
 	tests/mutants.sh \
+	tests/mutate.sh \
 	tests/completion.sh \
 	tests/documented.sh \
 	tests/readme.sh \
@@ -184,6 +185,13 @@ EXTRA_DIST += \
 	tests/include-table.awk \
 	tests/lost-worker.c \
 	tests/memcheck.sh \
+	tests/mutate/build.py \
+	tests/mutate/c_rules.py \
+	tests/mutate/equivalent.def \
+	tests/mutate/mutants.py \
+	tests/mutate/mutate.py \
+	tests/mutate/source.py \
+	tests/mutate/sql_rules.py \
 	tests/operating-load.c \
 	tests/runner-allocations.c \
 	tests/runner-damage.c \
@@ -287,7 +295,41 @@ conformance-valgrind: runner/durakit$(EXEEXT) $(conformance_plugins)
 clean-local: clean-reports
 .PHONY: clean-reports
 clean-reports:
-	$(AM_V_at)rm -rf reports
+	$(AM_V_at)rm -rf reports mutants
+
+# ---- the plugins' sources, by certify alone (tests/mutate) --------------------------------------
+
+# What mutate.py needs to know of the build, a line each.
+.PHONY: mutate mutate-flags
+source_plugins =
+if WITH_SQLITE
+source_plugins += sqlite
+endif
+if WITH_PG
+source_plugins += pg
+endif
+sqlite_objects = $(providers_sqlite_libdksqlite_la_OBJECTS) $(providers_sqlite_sqlite_la_OBJECTS)
+pg_objects = $(providers_pg_libdkpg_la_OBJECTS) $(providers_pg_pg_la_OBJECTS)
+link_plugin = $(CC) $(AM_CFLAGS) $(CFLAGS) -shared $(LDFLAGS) \
+	$(filter-out -module -avoid-version -shared,$(PLUGIN_FLAGS))
+mutate-flags:
+	@:$(info plugins $(source_plugins))
+	@:$(info compile $(COMPILE))
+	@:$(info link $(link_plugin))
+	@:$(info sqlite-objects $(sqlite_objects))
+	@:$(info sqlite-libs $(SQLITE_LIBS) -lpthread)
+	@:$(info pg-objects $(pg_objects))
+	@:$(info pg-libs $(PG_LIBS) -lpthread)
+	@:$(info pg-beside $(with_postgres))
+	@:$(info pg-options {kit})
+	@:$(info pg-text $(pg_print_text))
+
+# make mutate MUTATE='--only providers/sqlite/work.c'; all of them take days.
+MUTATE =
+mutate_deep = --sample 100
+source_tool = top_builddir='$(abs_top_builddir)' MAKE='$(MAKE)' python3 $(top_srcdir)/tests/mutate
+mutate: runner/durakit$(EXEEXT) $(conformance_plugins)
+	$(AM_V_at)$(source_tool)/mutate.py $(MUTATE)
 
 # What tests/valgrind*.sh leave to check-valgrind: the plans are SQLite's work mostly, and
 # an outage takes its time.
@@ -314,4 +356,5 @@ check-deep: all
 	$(AM_V_at)DURAKIT_DEEP=1 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(long_tests)'
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) check-valgrind
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) conformance-valgrind
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) mutate MUTATE='$(mutate_deep)'
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) distcheck
