@@ -187,6 +187,7 @@ EXTRA_DIST += \
 	tests/memcheck.sh \
 	tests/mutate/build.py \
 	tests/mutate/c_rules.py \
+	tests/mutate/coverage.py \
 	tests/mutate/equivalent.def \
 	tests/mutate/mutants.py \
 	tests/mutate/mutate.py \
@@ -295,12 +296,12 @@ conformance-valgrind: runner/durakit$(EXEEXT) $(conformance_plugins)
 clean-local: clean-reports
 .PHONY: clean-reports
 clean-reports:
-	$(AM_V_at)rm -rf reports mutants
+	$(AM_V_at)rm -rf reports mutants coverage
 
 # ---- the plugins' sources, by certify alone (tests/mutate) --------------------------------------
 
-# What mutate.py needs to know of the build, a line each.
-.PHONY: mutate mutate-flags
+# What mutate.py and coverage.py need to know of the build, a line each.
+.PHONY: mutate mutate-flags coverage
 source_plugins =
 if WITH_SQLITE
 source_plugins += sqlite
@@ -330,6 +331,8 @@ mutate_deep = --sample 100
 source_tool = top_builddir='$(abs_top_builddir)' MAKE='$(MAKE)' python3 $(top_srcdir)/tests/mutate
 mutate: runner/durakit$(EXEEXT) $(conformance_plugins)
 	$(AM_V_at)$(source_tool)/mutate.py $(MUTATE)
+coverage: runner/durakit$(EXEEXT) $(conformance_plugins)
+	$(AM_V_at)$(source_tool)/coverage.py
 
 # What tests/valgrind*.sh leave to check-valgrind: the plans are SQLite's work mostly, and
 # an outage takes its time.
@@ -357,4 +360,5 @@ check-deep: all
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) check-valgrind
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) conformance-valgrind
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) mutate MUTATE='$(mutate_deep)'
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) coverage
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) distcheck
