@@ -241,16 +241,23 @@ else
     python3 "$tool" --out "$scratch/mutants" --plugin sqlite --only $killed --jobs 1 "$@" \
       > "$scratch/out" 2> "$scratch/err"
   }
+  summary='killed 1 of 1 (100.0 %), 0 survived, 0 equivalent, 0 outside of the contract'
   run_mutant
   is $? 0 'a mutant is built and certified' || diag "$(cat "$scratch/err")"
-  is "$(tail -n 1 "$scratch/out")" 'killed 1 of 1 (100.0 %), 0 survived, 0 equivalent' \
-    'it is killed' || diag "$(cat "$scratch/out" "$scratch/err")"
+  is "$(tail -n 1 "$scratch/out")" "$summary" 'it is killed' ||
+    diag "$(cat "$scratch/out" "$scratch/err")"
   like "$(cat "$scratch/mutants/sqlite.jsonl")" \
     "\"id\": \"$killed\".*\"result\": \"killed\", \"verdict\": \"fail\", \"by\": \"[a-z]*/" \
     'with the check that did it'
   run_mutant
   is "$(cat "$scratch/err")" '' 'the second run takes the verdict of the first'
-  is "$(tail -n 1 "$scratch/out")" 'killed 1 of 1 (100.0 %), 0 survived, 0 equivalent' 'the same'
+  is "$(tail -n 1 "$scratch/out")" "$summary" 'the same'
+
+  echo "OUTSIDE(\"${killed%:*:*}:*\", \"because\")" > "$scratch/some.def"
+  run_mutant --equivalent "$scratch/some.def"
+  is "$(tail -n 1 "$scratch/out")" \
+    'killed 0 of 0 (0.0 %), 0 survived, 0 equivalent, 1 outside of the contract' \
+    'an entry with * is of all that fit'
 fi
 
 done_testing

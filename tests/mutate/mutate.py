@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes one place of a plugin at a time, by rule, and asks `durakit certify` for its verdict.
 
-A mutant that passes is a survivor: a hole in the kit, dead code, or equivalent.  What was judged
-equivalent stands in equivalent.def.  Verdicts are kept in --out; a killed mutant stays
-killed as long as its function and the contract are the same, a survivor is tried again with each
-new kit.  The last line is: killed K of N (P %), S survived, E equivalent.  Exits with 0 however
-many survive; 1: an entry of equivalent.def names no mutant, or the plugin itself does not pass."""
+A mutant that passes is a survivor: a hole in the kit, dead code, equivalent, or outside of what the
+contract is about.  What was judged so stands in equivalent.def.  Verdicts are kept in --out; a
+killed mutant stays killed as long as its function and the contract are the same, a survivor is
+tried again with each new kit.  The last line is: killed K of N (P %), S survived, E equivalent, O
+outside of the contract.  Exits with 0 however many survive; 1: an entry of equivalent.def names no
+mutant, or the plugin itself does not pass."""
 
 import argparse
 import concurrent.futures
@@ -28,8 +29,9 @@ from mutants import PATTERNS, all_mutants
 from source import apply
 
 HERE = Path(__file__).resolve().parent
-ENTRY = re.compile(r'EQUIVALENT\(\s*"([^"]+)"\s*,\s*((?:"[^"]*"\s*)+)\)')
-KILLED, SURVIVED, EQUIVALENT, NO_C = 'killed', 'survived', 'equivalent', 'does not compile'
+ENTRY = re.compile(r'(EQUIVALENT|OUTSIDE)\(\s*"([^"]+)"\s*,\s*((?:"[^"]*"\s*)+)\)')
+KILLED, SURVIVED, NO_C = 'killed', 'survived', 'does not compile'
+EQUIVALENT, OUTSIDE = 'equivalent', 'outside'
 
 
 def options():
@@ -52,9 +54,15 @@ def options():
     return parser.parse_args()
 
 
-def read_equivalent(path):
-    entries = ENTRY.findall(re.sub(r'/\*.*?\*/', '', Path(path).read_text(), flags=re.DOTALL))
-    return {name: ''.join(re.findall('"([^"]*)"', reason)) for name, reason in entries}
+def read_judged(path):
+    """(pattern of ids, verdict), in the order of the file."""
+    text = re.sub(r'/\*.*?\*/', '', Path(path).read_text(), flags=re.DOTALL)
+    return [(name, {'result': kind.lower(), 'why': ''.join(re.findall('"([^"]*)"', why))})
+            for kind, name, why in ENTRY.findall(text)]
+
+
+def verdict_judged(judged, mutant):
+    return next((v for name, v in judged if fnmatch.fnmatchcase(mutant.id, name)), None)
 
 
 def chosen(mutants, only, sample, seed):
@@ -155,15 +163,12 @@ def line_of(mutant, verdict):
                        **verdict})
 
 
-def run_plugin(build, plugin, mutants, equivalent, given):
+def run_plugin(build, plugin, mutants, judged, given):
     """Writes PLUGIN.jsonl; returns the verdicts by id."""
     verdicts, found, left = Verdicts(build, given), {}, []
     for mutant in mutants:
-        if mutant.id in equivalent:
-            found[mutant.id] = {'result': EQUIVALENT, 'why': equivalent[mutant.id]}
-        else:
-            found[mutant.id] = verdicts.find(mutant)
-            left += [mutant] if found[mutant.id] is None else []
+        found[mutant.id] = verdict_judged(judged, mutant) or verdicts.find(mutant)
+        left += [mutant] if found[mutant.id] is None else []
     for mutant, verdict in judge_all(build, plugin, left, verdicts, given) if left else ():
         found[mutant.id] = verdict
         print('%-9s %s%s' % (verdict['result'], mutant.id, ' by ' + verdict['by']
@@ -183,17 +188,17 @@ def count(found, result):
 
 def summary(found):
     killed, survived = count(found, KILLED), count(found, SURVIVED)
-    return 'killed %d of %d (%.1f %%), %d survived, %d equivalent' % (
+    return 'killed %d of %d (%.1f %%), %d survived, %d equivalent, %d outside of the contract' % (
         killed, killed + survived, 100 * killed / max(1, killed + survived), survived,
-        count(found, EQUIVALENT))
+        count(found, EQUIVALENT), count(found, OUTSIDE))
 
 
 def main():
     given = options()
     everything = {p: list(all_mutants(given.root, p)) for p in sorted(PATTERNS)}
-    equivalent = read_equivalent(given.equivalent)
-    ids = {m.id for mutants in everything.values() for m in mutants}
-    stale = [name for name in equivalent if name not in ids]
+    judged = read_judged(given.equivalent)
+    ids = [m.id for mutants in everything.values() for m in mutants]
+    stale = [name for name, _ in judged if not fnmatch.filter(ids, name)]
     if stale:
         raise Failed('%s: there is no such mutant: %s' % (given.equivalent, ', '.join(stale)))
     build = None if given.list else Build(given.build or given.root + '/build', given.root)
@@ -207,7 +212,7 @@ def main():
             for m in mutants:
                 print(m.id, m.line, m.before, m.after, sep='\t')
             continue
-        found = run_plugin(build, plugin, mutants, equivalent, given)
+        found = run_plugin(build, plugin, mutants, judged, given)
         how = [v['verdict'] for v in found.values() if 'verdict' in v]
         print('%s: %s; %d do not compile; killed by %s' % (
             plugin, summary(found), count(found, NO_C),
