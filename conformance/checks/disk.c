@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QUEUE-9, ACK-1, WORK-4: a process is killed in an operation, at each call by which it changes or
  * syncs a file, one after the other; then the store is opened again.  The operation is there whole
- * or not at all, and whole if it was answered; and made once more it has no second effect. */
+ * or not at all, and whole if it was answered; and made once more it has no second effect.
+ * ERR-1: or such a call fails, or one by which it reads a file, and the process lives on. */
 #include "conformance/checks/checks.h"
 #include "conformance/kit/engine.h"
 
@@ -358,4 +359,132 @@ disk_full_or_broken(struct dk_check *t)
       }
     }
   }
+}
+
+/* ---- a store that cannot be read ------------------------------------------------------------- */
+
+/* A fetch keeps what it was given: a lease that a failed one has kept is missed by the next. */
+static dk_status
+look_for_turn(struct dk_check *t, struct actor *on, const char *id, struct dk_bytes token,
+              bool repeated)
+{
+  struct dk_turn *turn = NULL;
+  dk_status status = try_fetch_turn(t, &turn, .on = on);
+
+  (void)token;
+  (void)repeated;
+  if (status == DK_OK) {
+    expect_text(t, turn->head.instance, id, "instance of the message");
+    expect_bytes(t, turn->messages[0].payload, large(t), "payload of the message");
+  }
+  return status;
+}
+
+static struct dk_bytes
+given_message(struct dk_check *t, const char *id)
+{
+  must(t, enqueue(t, id, .id = "once", .bytes = large(t)));
+  return bytes(NULL);
+}
+
+static bool
+is_enqueued_still(struct dk_check *t, const char *id)
+{
+  advance(t, 2 * LEASE_MS);
+  return is_enqueued(t, id);
+}
+
+static dk_status
+look_for_work(struct dk_check *t, struct actor *on, const char *id, struct dk_bytes token,
+              bool repeated)
+{
+  struct dk_works *works = NULL;
+  dk_status status = try_fetch_work(t, &works, .on = on);
+
+  (void)token;
+  (void)repeated;
+  if (status == DK_OK)
+    expect_text(t, works->items[0].item.instance, id, "instance of the activity");
+  return status;
+}
+
+static dk_status
+look_at_history(struct dk_check *t, struct actor *on, const char *id, struct dk_bytes token,
+                bool repeated)
+{
+  (void)token;
+  (void)repeated;
+  return try_read_history(t, id, .on = on);
+}
+
+static struct dk_bytes
+given_activity(struct dk_check *t, const char *id)
+{
+  given_instance_with_activities(t, id, 1);
+  return bytes(NULL);
+}
+
+static bool
+has_activity_still(struct dk_check *t, const char *id)
+{
+  advance(t, 2 * LEASE_MS);
+  the_item_of(t, id, 1);
+  return read_history(t, id)->n_events == 1;
+}
+
+static const struct scene looks[] = {
+  {"fetch_orchestration_item", given_message, look_for_turn, is_enqueued_still, clear_all},
+  {"fetch_work_item", given_activity, look_for_work, has_activity_still, clear_all},
+  {"read_history", given_activity, look_at_history, has_activity_still, clear_all},
+};
+enum { LOOKS = sizeof(looks) / sizeof(looks[0]) };
+
+/* One round: the worker has the store open while another handle writes what it has to read.  Its
+ * disk does not answer in time, which does not last; EIO might mean a sector that is lost for good.
+ * Gives how many calls have read. */
+static uint32_t
+fail_to_read(struct dk_check *t, struct actor *worker, const struct scene *scene, const char *id,
+             bool lasts, uint32_t n)
+{
+  open_handle(t, worker);
+  struct dk_bytes token = scene->given(t, id);
+  fail_in_next_read(t, worker, ETIMEDOUT, lasts, n);
+  dk_status status = scene->act(t, worker, id, token, false);
+  struct last_call last = last_call_of(t, worker);
+  say_in_trace(t, "read %u was to fail, of %u: %s", n, last.calls, last.at);
+  expect(t, status == DK_OK || dk_status_class(status) == 1 || dk_status_class(status) == 3,
+         "%s could not read the store (%s): it may be tried again, or its outcome is unknown",
+         scene->name, last.at);
+  if (status != DK_OK)
+    repeat_until_done(t, worker, scene, id, token);
+  close_handle(t, worker);
+  expect(t, scene->is_there(t, id), "%s was made again, and is there", scene->name);
+  scene->clear(t, id);
+  return last.calls;
+}
+
+/* ERR-1: what fails because the store cannot be read may be tried again; nothing is half done, no
+ * lease is kept, and when it can be read again the same handle works. */
+void
+disk_unreadable(struct dk_check *t)
+{
+  struct actor *worker = another_process(t);
+  uint32_t seen = 0;
+
+  for (size_t s = 0; s < SCENES + LOOKS; s++) {
+    const struct scene *scene = s < SCENES ? &scenes[s] : &looks[s - SCENES];
+    for (int lasts = 0; lasts < 2; lasts++) {
+      uint32_t n = 1;
+      for (bool reached = true; reached && n < MOST_CALLS; n += rounds_to_next()) {
+        char id[64];
+        snprintf(id, sizeof(id), "inst-%zu-%d-%u", s, lasts, n);
+        uint32_t calls = fail_to_read(t, worker, scene, id, lasts != 0, n);
+        seen += calls;
+        reached = calls >= n;
+      }
+    }
+  }
+  if (seen == 0)
+    skip_check(t, "does not see how this provider reads: not by functions of the C library that "
+               "the kit can stand in for (read, pread, ...)");
 }

@@ -599,6 +599,13 @@ fail_in_next_call(struct dk_check *t, struct actor *process, int error, bool las
   process->doom = (struct kit_doom){.error = error, .lasts = lasts, .at = n};
 }
 
+void
+fail_in_next_read(struct dk_check *t, struct actor *process, int error, bool lasts, uint32_t n)
+{
+  fail_in_next_call(t, process, error, lasts, n);
+  process->doom.reads = true;
+}
+
 struct last_call
 last_call_of(struct dk_check *t, struct actor *process)
 {

@@ -185,11 +185,14 @@ void kill_in_next_call(struct dk_check *t, struct actor *process, enum end_of_pr
  * that follow it.  The process lives on. */
 void fail_in_next_call(struct dk_check *t, struct actor *process, int error, bool lasts,
                        uint32_t n);
+/* The same, of the calls by which it reads a file. */
+void fail_in_next_read(struct dk_check *t, struct actor *process, int error, bool lasts,
+                       uint32_t n);
 /* In the next call of the check's own, the n-th request for memory that the provider makes fails;
  * `lasts`: so do all that follow it.  And how many requests that call has made. */
 void run_out_of_memory(struct dk_check *t, uint32_t n, bool lasts);
 uint32_t requests_for_memory(struct dk_check *t);
-/* What became of a call of kill_in_next_call or fail_in_next_call. */
+/* What became of the last of the calls that were to be killed or to fail. */
 struct last_call {
   bool answered;          /* before it was killed, with this status */
   dk_status status;

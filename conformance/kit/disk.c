@@ -145,6 +145,15 @@ name_file(int fd, char *buffer, size_t size)
   snprintf(buffer, size, "%.60s", slash != NULL ? slash + 1 : path);
 }
 
+/* What counts the calls that read, or those that change or sync; NULL: nothing does. */
+static struct kit_doom *
+armed_for(bool reads)
+{
+  struct kit_doom *doom = atomic_load(&armed);
+
+  return doom != NULL && (doom->reads != 0) == reads ? doom : NULL;
+}
+
 /* Counts it; true: this is the call that `doom` is about. */
 static bool
 is_reached(struct kit_doom *doom, const char *call, int fd, size_t n, bool syncs_it)
@@ -152,7 +161,8 @@ is_reached(struct kit_doom *doom, const char *call, int fd, size_t n, bool syncs
   char name[64] = "";
   uint32_t number = atomic_fetch_add(&doom->n_calls, 1) + 1;
 
-  atomic_fetch_add(syncs_it ? &doom->n_syncs : &doom->n_writes, 1);
+  if (doom->reads == 0)
+    atomic_fetch_add(syncs_it ? &doom->n_syncs : &doom->n_writes, 1);
   if (fd >= 0)
     name_file(fd, name, sizeof(name));
   if (n > 0)
@@ -199,7 +209,7 @@ place_of_write(int fd)
 static bool
 is_watched(void)
 {
-  return atomic_load(&armed) != NULL || atomic_load(&is_recording);
+  return armed_for(false) != NULL || atomic_load(&is_recording);
 }
 
 /* Of a write: not watched, so that it is made at once; to be made under `guard`; to fail. */
@@ -208,7 +218,7 @@ enum course { UNWATCHED, WATCHED, FAILS };
 static enum course
 begin_write(const char *call, int fd, const void *bytes, size_t n, off_t at)
 {
-  struct kit_doom *doom = atomic_load(&armed);
+  struct kit_doom *doom = armed_for(false);
   int reason = errno;
 
   if (!is_watched() || !is_file(fd)) {
@@ -266,6 +276,11 @@ EXPORTED ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at);
 EXPORTED ssize_t pwrite64(int fd, const void *bytes, size_t n, off_t at);
 EXPORTED ssize_t writev(int fd, const struct iovec *pieces, int n);
 EXPORTED ssize_t pwritev(int fd, const struct iovec *pieces, int n, off_t at);
+EXPORTED ssize_t read(int fd, void *room, size_t n);
+EXPORTED ssize_t pread(int fd, void *room, size_t n, off_t at);
+EXPORTED ssize_t pread64(int fd, void *room, size_t n, off_t at);
+EXPORTED ssize_t readv(int fd, const struct iovec *pieces, int n);
+EXPORTED ssize_t preadv(int fd, const struct iovec *pieces, int n, off_t at);
 EXPORTED int ftruncate(int fd, off_t size);
 EXPORTED int ftruncate64(int fd, off_t size);
 EXPORTED int fsync(int fd);
@@ -330,6 +345,56 @@ pwritev(int fd, const struct iovec *pieces, int n, off_t at)
   return written;
 }
 
+/* Of a file; false: it fails. */
+static bool
+begin_read(const char *call, int fd, size_t n)
+{
+  struct kit_doom *doom = armed_for(true);
+  int reason = errno, error = 0;
+
+  if (doom != NULL && is_file(fd)) {
+    pthread_mutex_lock(&guard);
+    error = meet(doom, is_reached(doom, call, fd, n, false));
+    pthread_mutex_unlock(&guard);
+  }
+  errno = error != 0 ? error : reason;
+  return error == 0;
+}
+
+ssize_t
+read(int fd, void *room, size_t n)
+{
+  return begin_read("read", fd, n) ? (ssize_t)syscall(SYS_read, fd, room, n) : -1;
+}
+
+ssize_t
+pread(int fd, void *room, size_t n, off_t at)
+{
+  return begin_read("pread", fd, n) ? (ssize_t)syscall(SYS_pread64, fd, room, n, at) : -1;
+}
+
+ssize_t
+pread64(int fd, void *room, size_t n, off_t at)
+{
+  return pread(fd, room, n, at);
+}
+
+ssize_t
+readv(int fd, const struct iovec *pieces, int n)
+{
+  if (!begin_read("readv", fd, size_of_pieces(pieces, n)))
+    return -1;
+  return (ssize_t)syscall(SYS_readv, fd, pieces, n);
+}
+
+ssize_t
+preadv(int fd, const struct iovec *pieces, int n, off_t at)
+{
+  if (!begin_read("preadv", fd, size_of_pieces(pieces, n)))
+    return -1;
+  return (ssize_t)syscall(SYS_preadv, fd, pieces, n, at, 0L);
+}
+
 /* What is cut off is what changes. */
 int
 ftruncate(int fd, off_t size)
@@ -356,7 +421,7 @@ ftruncate64(int fd, off_t size)
 static bool
 begin_sync(const char *call, int fd)
 {
-  struct kit_doom *doom = atomic_load(&armed);
+  struct kit_doom *doom = armed_for(false);
   int reason = errno;
 
   atomic_fetch_add_explicit(&syncs, 1, memory_order_relaxed);
@@ -410,7 +475,7 @@ msync(void *address, size_t length, int flags)
 static bool
 begin_name(const char *call, const char *path)
 {
-  struct kit_doom *doom = atomic_load(&armed);
+  struct kit_doom *doom = armed_for(false);
   int reason = errno;
 
   if (doom == NULL)

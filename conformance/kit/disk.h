@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls by which a process changes or syncs a file: counted; one of them may fail, or be the
- * last thing that the process does.
+ * last thing that the process does.  Or those by which it reads one: one of them may fail.
  *
  * The command defines these functions of the C library itself and exports them, so that the
  * dynamic linker gives them to plugins, and to the libraries of plugins, in place of the C
@@ -28,6 +28,7 @@ struct kit_doom {
   int32_t end;    /* enum kit_end */
   int32_t error;  /* KIT_LIVES_ON: the call fails with this errno; 0: none does */
   int32_t lasts;  /* ... and so do all that follow */
+  int32_t reads;  /* the calls that read a file are counted, and no others */
   uint32_t at;    /* at which call, from 1; 0: at none, but as soon as the operation has answered */
   _Atomic uint32_t n_calls, n_writes, n_syncs;
   _Atomic int32_t has_answered;
