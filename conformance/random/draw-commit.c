@@ -108,10 +108,29 @@ draw_messages(struct pass *p, struct dk_turn_result *r)
   r->orchestrator_items = list;
 }
 
+/* One of this instance that a worker was given, the last ones more often, wherever it is now. */
+static bool
+draw_given_activity(struct pass *p, const struct handed *turn, struct dk_activity *ret)
+{
+  const struct handed *found = NULL;
+
+  for (size_t i = p->handed.n; turn != NULL && i > 0; i--) {
+    const struct handed *h = &p->handed.items[i - 1];
+    if (h->is_turn || !same_bytes(h->instance, turn->instance))
+      continue;
+    found = h;
+    if (one_in(&p->run->chance, 2))
+      break;
+  }
+  if (found != NULL)
+    *ret = (struct dk_activity){found->execution_id, found->activity_id};
+  return found != NULL;
+}
+
 /* In no order, with holes and repetitions, of several executions; in a long one the last few are
  * those that may be stored. */
 static void
-draw_cancelled(struct pass *p, struct dk_turn_result *r)
+draw_cancelled(struct pass *p, struct dk_turn_result *r, const struct handed *turn)
 {
   struct chance *chance = &p->run->chance;
   size_t n = one_in(chance, 20) ? 1 + (size_t)draw_below(chance, some_of_limit(p, MANY, 2))
@@ -120,6 +139,8 @@ draw_cancelled(struct pass *p, struct dk_turn_result *r)
 
   for (size_t i = 0; i < n; i++) {
     uint64_t execution_id = one_in(chance, 5) ? 1 + draw_below(chance, 3) : r->execution_id;
+    if (one_in(chance, 4) && draw_given_activity(p, turn, &list[i]))
+      continue;
     list[i] = (struct dk_activity){
       execution_id, i + FEW < n && !one_in(chance, 900) ? 10 + draw_below(chance, 9000) * 2
                                                         : odd_number(chance)
@@ -201,7 +222,7 @@ draw_result(struct pass *p, const struct handed *turn)
     r->output = draw_payload(p);
   draw_events(p, turn, r);
   draw_worker_items(p, r);
-  draw_cancelled(p, r);
+  draw_cancelled(p, r, turn);
   draw_cancelled_messages(p, r);
   draw_facts(p, turn, r);
   return r;
