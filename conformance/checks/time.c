@@ -415,14 +415,20 @@ time_jumps_forward(struct dk_check *t)
 void
 time_set_back(struct dk_check *t)
 {
-  int64_t start = now(t), due = start + AN_HOUR;
+  enum { SOME_MS = 500 };
 
   given_instance(t, "locked");
   struct dk_turn *held = next_turn(t, "locked");
+  advance(t, 1);
+  int64_t start = now(t), due = start + AN_HOUR;
+  must(t, enqueue(t, "again", .id = "once"));
+  must(t, enqueue(t, "again", .id = "twice"));
   must(t, enqueue(t, "inst", .id = "first", .visible_at = due));
   must(t, enqueue(t, "late", .id = "delayed", .delay_ms = 1000));
+  advance(t, SOME_MS);
+  must(t, ack_turn(t, fetch_turn(t, .max_messages = 1))); /* the other one was due before that */
   close_handle(t, NULL);
-  set_clock_back(t, A_DAY);
+  set_clock_back(t, A_DAY + SOME_MS);
   open_handle(t, NULL);
 
   must(t, enqueue(t, "inst", .id = "second", .visible_at = due));
@@ -435,6 +441,12 @@ time_set_back(struct dk_check *t)
   expect_no_turn(t);
   must(t, ack_turn(t, held, .events = {{next_event(held)}}));
   must(t, ack_turn(t, the_turn_of(t, "locked"), .empty = true));
+  advance_to(t, start - 1);
+  expect_no_turn(t);
+  advance(t, 1);
+  turn = the_turn_of(t, "again");
+  expect_ids(t, turn, "twice");
+  must(t, ack_turn(t, turn, .events = {{next_event(turn)}}));
   advance_to(t, start + 999);
   expect_no_turn(t);
   advance(t, 1);
