@@ -196,18 +196,19 @@ cancel_mass_refused(struct dk_check *t)
   expect_equal(t, n, many.delayed + 16, "activities that are there after the refused commit");
 }
 
-/* CANCEL-10: all of them, by a commit that ends the orchestration. */
+/* CANCEL-10: all of one execution, with as many that were never there, by a commit that ends the
+ * orchestration; those of the other execution stay, though they have the same numbers. */
 void
 cancel_mass_all(struct dk_check *t)
 {
   struct many many = given_many(t);
   struct dk_commit_outcome outcome;
 
+  struct dk_turn *turn = given_two_executions(t);
   hold_half(t, &many);
-  struct dk_turn *turn = next_turn(t, "inst");
-  for (uint64_t i = 1; i <= many.delayed; i++)
+  for (uint64_t i = 1; i <= 2 * many.delayed; i++)
     list_one(&many, 1, i);
-  struct dk_turn_result result = {.struct_size = sizeof result, .execution_id = 1,
+  struct dk_turn_result result = {.struct_size = sizeof result, .execution_id = 2,
                                   .status = DK_CANCELLED, .cancelled_activities = many.list,
                                   .n_cancelled_activities = many.n};
   must(t, ack_turn(t, turn, .raw = &result, .ret_outcome = &outcome));
@@ -215,5 +216,9 @@ cancel_mass_all(struct dk_check *t)
                "rows that were deleted, free and locked");
   advance(t, HELD_LONG_MS);
   struct taken_work left = take_work(t);
-  expect_equal(t, left.n, 16, "activities that are left: those of the other instance");
+  for (uint64_t i = 1; i <= 16; i++)
+    expect(t, item_of(&left, "inst", 2, i), "activity %llu of execution 2 stays",
+           (unsigned long long)i);
+  expect_equal(t, left.n, 2 * 16, "activities that are left: of execution 2, and of the other "
+               "instance");
 }

@@ -193,6 +193,8 @@ delete_cancelled_activities(struct op *op, const struct instance *turn,
     else if (MUTANT(M_CANCEL_REPORT_COUNTS_INSERTED)) /* CANCEL-6: those are not counted */
       report.free_rows++;
     delete_row(op, turn->id, &a);
+    if (DEFECT(M_CANCEL_LONG_LIST_BY_NUMBER, r->n_cancelled_activities > 2000))
+      delete_likenesses(op, &identity, M_CANCEL_ANY_EXECUTION);
     for (size_t k = 0; k < sizeof likenesses / sizeof likenesses[0]; k++)
       if (MUTANT(likenesses[k]))
         delete_likenesses(op, &identity, likenesses[k]);
