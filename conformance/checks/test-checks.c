@@ -174,7 +174,7 @@ test_needs(void)
                          NEEDS_FILES | NEEDS_POWER;
 
   const uint32_t known_flags = IS_RACE | IS_SLOW | IS_ALONE | OF_SIZES | OF_IDS | OF_NUMBERS |
-                               OF_HANDLES | OF_ALL;
+                               OF_HANDLES | OF_ALL | OF_DELIVERIES | OF_COUNTS | OF_NEIGHBOURS;
 
   for (size_t i = 0; i < n_checks; i++) {
     const struct check *check = checks[i];

@@ -69,23 +69,25 @@ mapped_by_malloc(void)
 
 /* The mapped bytes that can be accessed, without malloc's part; 0 if that is not known (a sanitizer
  * or Valgrind, which maps memory of its own).  Pages without access are left out: malloc reserves
- * them, and the host keeps them to guard what it has freed. */
+ * them, and the host keeps them to guard what it has freed.  Large pieces of malloc's are avoided,
+ * because they would change its sum. */
 static uint64_t
 mapped_outside_malloc(void)
 {
   FILE *maps = fopen("/proc/self/maps", "re");
   uint64_t from, to, all = 0, mallocs = mapped_by_malloc();
-  char *line = NULL, rights[4];
-  size_t room = 0;
+  char buffer[1024], line[512], rights[4];
+  bool at_start = true; /* of a line */
 
-  while (maps != NULL && getline(&line, &room, maps) > 0) {
-    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %3s", &from, &to, rights) == 3
+  if (maps == NULL)
+    return 0;
+  setvbuf(maps, buffer, _IOFBF, sizeof(buffer));
+  for (; fgets(line, sizeof(line), maps) != NULL; at_start = strchr(line, '\n') != NULL) {
+    if (at_start && sscanf(line, "%" SCNx64 "-%" SCNx64 " %3s", &from, &to, rights) == 3
         && strcmp(rights, "---") != 0)
       all += to - from;
   }
-  free(line);
-  if (maps != NULL)
-    fclose(maps);
+  fclose(maps);
   return mallocs > 0 && all > mallocs ? all - mallocs : 0;
 }
 
@@ -125,17 +127,30 @@ threads(void)
 static const struct {
   uint64_t (*look)(void);
   const char *what, *instead;
+  bool varies; /* one cycle may grow less, because the kit itself has freed something */
 } kinds[GROWTH_KINDS] = {
-  {open_descriptors, "descriptors", "close has closed all that the handle opened"},
-  {threads, "threads", "close has waited for all threads of the handle (pthread_join)"},
-  {used_by_malloc, "bytes of malloc", "close has freed all that open and the operations allocated"},
+  {open_descriptors, "descriptors", "close has closed all that the handle opened", false},
+  {threads, "threads", "close has waited for all threads of the handle (pthread_join)", false},
+  {used_by_malloc, "bytes of malloc",
+   "close has freed all that open and the operations allocated", true},
   {mapped_outside_malloc, "bytes mapped outside malloc",
-   "close has unmapped all that open and the operations mapped (mmap, shmat, dlopen)"},
+   "close has unmapped all that open and the operations mapped (mmap, shmat, dlopen)", false},
   {thread_keys, "thread keys (pthread_key_create)",
-   "make a key once for the process, or delete it in close"},
+   "make a key once for the process, or delete it in close", false},
 };
 
 /* ---- judging --------------------------------------------------------------------------------- */
+
+static void
+note_growth(struct growth *growth, size_t kind, uint64_t grown)
+{
+  if (growth->cycles == 0 || grown < growth->least[kind]) {
+    growth->second[kind] = growth->cycles == 0 ? UINT64_MAX : growth->least[kind];
+    growth->least[kind] = grown;
+  } else if (grown < growth->second[kind]) {
+    growth->second[kind] = grown;
+  }
+}
 
 void
 growth_look(struct growth *growth, bool counts)
@@ -145,8 +160,8 @@ growth_look(struct growth *growth, bool counts)
     uint64_t grown = is > was ? is - was : 0;
 
     growth->last[i] = is;
-    if (counts && (growth->cycles == 0 || grown < growth->least[i]))
-      growth->least[i] = grown;
+    if (counts)
+      note_growth(growth, i, grown);
   }
   growth->cycles += counts ? 1 : 0;
 }
@@ -157,13 +172,16 @@ expect_no_growth(struct dk_check *t, const struct growth *growth)
   char found[128];
 
   for (size_t i = 0; i < GROWTH_KINDS; i++) {
-    if (growth->cycles == 0 || growth->least[i] == 0)
+    uint64_t grown = kinds[i].varies ? growth->second[i] : growth->least[i];
+    uint32_t cycles = growth->cycles - (kinds[i].varies ? 1 : 0);
+
+    if (growth->cycles < 2 || grown == 0)
       continue;
     snprintf(found, sizeof(found), "at least %" PRIu64 " more %s after each cycle",
-             growth->least[i], kinds[i].what);
+             grown, kinds[i].what);
     snprintf(t->report->clause, sizeof(t->report->clause), "CALL-8");
     kit_fail(t, VERDICT_FAIL, NULL, kinds[i].instead, found,
-             "each of the last %u cycles of open, use and close left at least %" PRIu64 " more %s",
-             growth->cycles, growth->least[i], kinds[i].what);
+             "%u of the last %u cycles of open, use and close left at least %" PRIu64 " more %s",
+             cycles, growth->cycles, grown, kinds[i].what);
   }
 }
