@@ -86,7 +86,8 @@ take_flags_of(struct kit_state *state, int number)
     const char *name;
   } known[] = {{O_APPEND, "O_APPEND"}, {O_NONBLOCK, "O_NONBLOCK"}, {O_ASYNC, "O_ASYNC"},
                {O_DIRECT, "O_DIRECT"}, {O_NOATIME, "O_NOATIME"}};
-  int of_file = is_shared(number) ? 0 : fcntl(number, F_GETFL);
+  bool shared = is_shared(number);
+  int of_file = shared ? 0 : fcntl(number, F_GETFL);
   int own = fcntl(number, F_GETFD);
   char key[48], flags[96] = "none";
   size_t used = 0;
@@ -99,8 +100,11 @@ take_flags_of(struct kit_state *state, int number)
   if (own >= 0 && (own & FD_CLOEXEC) != 0)
     used += (size_t)snprintf(flags + used, sizeof(flags) - used, "%sFD_CLOEXEC",
                              used > 0 ? " " : "");
-  if (of_file != 0 && (fcntl(number, F_GETOWN) != 0 || fcntl(number, F_GETSIG) != 0))
-    snprintf(flags + used, sizeof(flags) - used, "%sF_SETOWN", used > 0 ? " " : "");
+  if (!shared && fcntl(number, F_GETOWN) != 0)
+    used += (size_t)snprintf(flags + used, sizeof(flags) - used, "%sF_SETOWN",
+                             used > 0 ? " " : "");
+  if (!shared && fcntl(number, F_GETSIG) > 0)
+    snprintf(flags + used, sizeof(flags) - used, "%sF_SETSIG", used > 0 ? " " : "");
   snprintf(key, sizeof(key), "the set of flags of descriptor %d", number);
   state_add(state, key, "%s", flags);
 }
@@ -135,6 +139,7 @@ state_take_streams(struct kit_state *state)
   state_add(state, "the buffer of stdin", "%s", buffer_of(stdin));
   state_add(state, "the buffer of stdout", "%s", buffer_of(stdout));
   state_add(state, "the buffer of stderr", "%s", buffer_of(stderr));
+  state_add(state, "the orientation of stdin", "%s", fwide(stdin, 0) > 0 ? "wide" : "bytes");
   state_add(state, "the orientation of stdout", "%s", fwide(stdout, 0) > 0 ? "wide" : "bytes");
   state_add(state, "the orientation of stderr", "%s", fwide(stderr, 0) > 0 ? "wide" : "bytes");
 }

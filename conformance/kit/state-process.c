@@ -18,11 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/checksum.h"
@@ -188,6 +190,16 @@ state_take_locale(struct kit_state *state)
     state_add(state, "the locale of the thread (uselocale)", "%p", (void *)own);
 }
 
+/* tzset() first: a function that needs the time zone calls it as well, which changes nothing then.
+ */
+void
+state_take_time_zone(struct kit_state *state)
+{
+  if (state->before == NULL)
+    tzset();
+  state_add(state, "the time zone", "%s %s %+ld s", tzname[0], tzname[1], timezone);
+}
+
 /* Values may be secrets: only their checksums are kept, and only the names are reported. */
 void
 state_take_environment(struct kit_state *state)
@@ -287,6 +299,10 @@ state_take_affinity(struct kit_state *state)
 {
   const char *key = "the set of processors (affinity)";
   cpu_set_t own, parents;
+  int policy = 0;
+
+  if (syscall(SYS_get_mempolicy, &policy, NULL, 0UL, NULL, 0UL) == 0)
+    state_add(state, "the memory policy (set_mempolicy)", "%d", policy);
 
   CPU_ZERO(&own);
   CPU_ZERO(&parents);
@@ -362,6 +378,21 @@ state_take_rounding(struct kit_state *state)
 
 /* ---- memory and namespaces ------------------------------------------------------------------- */
 
+/* A new page that is locked is there before it is used. */
+static bool
+locks_new_pages(void)
+{
+  size_t size = (size_t)sysconf(_SC_PAGESIZE);
+  unsigned char is_there = 0;
+  void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+  if (page == MAP_FAILED)
+    return false;
+  mincore(page, size, &is_there);
+  munmap(page, size);
+  return (is_there & 1) != 0;
+}
+
 /* A library may lock a few pages for its secrets.  If more than half is locked, it was mlockall. */
 void
 state_take_locked_memory(struct kit_state *state)
@@ -370,6 +401,8 @@ state_take_locked_memory(struct kit_state *state)
   unsigned long long all = strtoull(state_status(state, "VmSize:"), NULL, 10);
 
   state_add(state, "the memory of the process", "%s", locked > all / 2 ? "locked" : "not locked");
+  state_add(state, "the memory that it will map", "%s",
+            locks_new_pages() ? "locked" : "not locked");
 }
 
 void

@@ -44,6 +44,8 @@ static const struct compared table[] = {
    .instead = "give open() and mkdir() a mode, or fchmod() what you have made"},
   {.take = state_take_locale, .clause = "ABI-5",
    .instead = "use functions without a locale, or uselocale() and back within the call"},
+  {.take = state_take_time_zone, .clause = "ABI-5",
+   .instead = "compute with UTC (timegm, gmtime_r), or call tzset() again with the host's TZ"},
   {.take = state_take_environment, .clause = "ABI-5", .removed = "was removed",
    .added = "was added", .hidden = true,
    .instead = "do not change the environment: other threads may read it at the same time"},

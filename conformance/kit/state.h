@@ -105,6 +105,7 @@ bool state_threads_differ(const struct kit_state *before, const struct kit_state
                           struct kit_report *report);
 void state_take_umask(struct kit_state *state);
 void state_take_locale(struct kit_state *state);
+void state_take_time_zone(struct kit_state *state);
 void state_take_environment(struct kit_state *state);
 void state_take_groups(struct kit_state *state);
 void state_take_rights(struct kit_state *state);

@@ -216,24 +216,26 @@ leaves_timer(struct dk_check *t)
 /* ---- what the process is --------------------------------------------------------------------- */
 
 static void
-changes_limit(struct dk_check *t)
+limit_descriptors(struct dk_check *t, rlim_t most)
 {
   struct rlimit limit;
 
   expect(t, getrlimit(RLIMIT_NOFILE, &limit) == 0, "the limit is known");
-  limit.rlim_cur = 64;
+  limit.rlim_cur = most;
   expect(t, setrlimit(RLIMIT_NOFILE, &limit) == 0, "the limit is lowered");
+}
+
+static void
+changes_limit(struct dk_check *t)
+{
+  limit_descriptors(t, 64);
 }
 
 /* So far that /proc can no longer be read. */
 static void
 leaves_no_descriptor(struct dk_check *t)
 {
-  struct rlimit limit;
-
-  expect(t, getrlimit(RLIMIT_NOFILE, &limit) == 0, "the limit is known");
-  limit.rlim_cur = 1;
-  expect(t, setrlimit(RLIMIT_NOFILE, &limit) == 0, "the limit is lowered");
+  limit_descriptors(t, 1);
 }
 
 static void
@@ -320,6 +322,28 @@ adds_variable(struct dk_check *t)
   expect(t, setenv("TEST_STATE_NEW", "secret", 1) == 0, "it is set");
 }
 
+/* Without a second tzset. */
+static void
+changes_time_zone(struct dk_check *t)
+{
+  const char *was = getenv("TZ");
+  char kept[128];
+
+  snprintf(kept, sizeof(kept), "%s", was == NULL ? "" : was);
+  expect(t, setenv("TZ", "XYZ10", 1) == 0, "it is set");
+  tzset();
+  expect(t, (was == NULL ? unsetenv("TZ") : setenv("TZ", kept, 1)) == 0, "it is as it was");
+}
+
+/* Even if the time zone was not known before. */
+static void
+asks_for_local_time(struct dk_check *t)
+{
+  time_t now_s = 0;
+
+  expect(t, localtime(&now_s), "local time");
+}
+
 static void
 removes_variable(struct dk_check *t)
 {
@@ -336,6 +360,12 @@ static void
 locks_memory(struct dk_check *t)
 {
   expect(t, mlockall(MCL_CURRENT | MCL_ONFAULT) == 0, "all is locked");
+}
+
+static void
+locks_new_memory(struct dk_check *t)
+{
+  expect(t, mlockall(MCL_FUTURE) == 0, "what is mapped later is locked");
 }
 
 /* Where there is no /proc. */
@@ -505,17 +535,19 @@ static const struct expected differences[] = {
   FOUND(offers_itself, "ABI-5", "oom_score_adj is now 999; it was"),
   FOUND(changes_rounding, "ABI-5", "rounding mode is now towards zero; it was to nearest"),
 #ifdef __SSE__
-  FOUND(rounds_in_one_unit, "ABI-5", "the control word of SSE (MXCSR) is now 0x5f80; it was 0x1f80"),
+  FOUND(rounds_in_one_unit, "ABI-5", "control word of SSE (MXCSR) is now 0x5f80; it was 0x1f80"),
   FOUND(flushes_denormals, "ABI-5", "the treatment of denormal numbers is now as zero"),
 #endif
   FOUND(changes_thread_locale, "ABI-5", "(uselocale) is now"),
   FOUND(adds_variable, "ABI-5", "the environment variable TEST_STATE_NEW was added"),
+  FOUND(changes_time_zone, "ABI-5", "the time zone is now XYZ XYZ +36000 s; it was"),
   FOUND(removes_variable, "ABI-5", "the environment variable TEST_STATE was removed"),
   FOUND(forks, "ABI-5", "the process was forked"),
   FOUND(forks_to_work, "ABI-5", "has ended without exec"),
   GROWS(loses_mappings, "left at least 65536 more bytes mapped outside malloc"),
   GROWS(loses_keys, "left at least 1 more thread keys (pthread_key_create)"),
   HARMLESS(removes_temporary),
+  HARMLESS(asks_for_local_time),
   HARMLESS(restores_handlers),
   HARMLESS(notes_exceptions),
   HARMLESS(starts_programs),
@@ -563,34 +595,20 @@ can_watch(void)
 #endif
 }
 
+enum act { ENTER, LOCK, CHANGE_ROOT };
+
 /* Whether this is permitted is tried in another process. */
 static bool
-may(bool (*act)(void))
+may(enum act act)
 {
   pid_t pid = fork();
   int status = -1;
 
   if (pid == 0)
-    _exit(act() ? 0 : 1);
+    _exit((act == ENTER  ? unshare(CLONE_NEWUTS)
+           : act == LOCK ? mlockall(MCL_FUTURE)
+                         : chroot(meta.folder)) == 0 ? 0 : 1);
   return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
-}
-
-static bool
-enters(void)
-{
-  return unshare(CLONE_NEWUTS) == 0;
-}
-
-static bool
-locks(void)
-{
-  return mlockall(MCL_CURRENT | MCL_ONFAULT) == 0;
-}
-
-static bool
-roots(void)
-{
-  return chroot(meta.folder) == 0;
 }
 
 static bool
@@ -623,6 +641,7 @@ test_conditions(void)
     FOUND(leaves_shared, "CALL-8", "was made, and left behind"),
     FOUND(enters_namespace, "ABI-5", "the namespace uts is now"),
     FOUND(locks_memory, "ABI-5", "the memory of the process is now locked"),
+    FOUND(locks_new_memory, "ABI-5", "the memory that it will map is now locked"),
     FOUND(changes_root, "ABI-5", "is now"),
   };
   static const struct expected tidy = HARMLESS(removes_shared);
@@ -632,9 +651,10 @@ test_conditions(void)
   run_if(can_be_nicer(), &rest[1]);
   run_if(can_watch(), &rest[2]);
   run_if(can_watch(), &tidy);
-  run_if(may(enters), &rest[3]);
-  run_if(may(locks), &rest[4]);
-  run_if(may(roots), &rest[5]);
+  run_if(may(ENTER), &rest[3]);
+  run_if(may(LOCK), &rest[4]);
+  run_if(may(LOCK), &rest[5]);
+  run_if(may(CHANGE_ROOT), &rest[6]);
 }
 
 /* In its words: what a provider does instead; and no value of the environment. */

@@ -61,8 +61,8 @@ close_own(const struct child *child, const struct kit_job *job)
   return closedir(folder);
 }
 
-/* Standard input is /dev/null, output goes to files, the runner's other descriptors are closed.  The
- * runner opened the files with O_NONBLOCK; a program usually finds them without it. */
+/* Standard input is /dev/null, output goes to files, the runner's other descriptors are closed.
+ * The runner opened the files with O_NONBLOCK; a program usually finds them without it. */
 static int
 take_descriptors(const struct child *child, const struct kit_job *job)
 {

@@ -44,9 +44,9 @@
  *              that was called
  *              [any]         any thread, at any time from open to close
  * Manners.   Install no signal handlers, do not change the state of the process (directory, umask,
- *            locale, environment, limits, timers, priority, floating-point mode, ...), write nothing
- *            to standard output, do not change the host's descriptors, do not exit, do not fork
- *            without exec, and let no exception or panic cross this boundary.  close releases
+ *            locale, environment, limits, timers, priority, floating-point mode, ...), write
+ *            nothing to standard output, do not change the host's descriptors, do not exit, do not
+ *            fork without exec, and let no exception or panic cross this boundary.  close releases
  *            everything that belongs to the handle.  [ABI-5 to ABI-7, CALL-8]
  */
 #ifndef DURAKIT_PROVIDER_H
