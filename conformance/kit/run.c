@@ -417,10 +417,10 @@ run_until_nothing_changes(struct dk_check *t, const struct kit_state *before)
   bool in_peace = true, changes = last != NULL;
 
   for (int run = 1; run < RUNS && changes && in_peace && t->verdict == VERDICT_NONE; run++) {
+    forget_differences(t->report);
     in_peace = run_again(t);
     if (!in_peace || t->verdict != VERDICT_NONE)
       break;
-    forget_differences(t->report);
     struct kit_state *next = kit_state_take(t->shared, t->job, before);
     changes = next != NULL && kit_state_differs(last, next, t->report);
     kit_state_free(last);
