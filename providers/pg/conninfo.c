@@ -3,6 +3,7 @@
  * database, user and service are ever shown.  Nothing else is shown even if conninfo cannot be
  * read, because then any of its words may be the password. */
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,11 +107,13 @@ conninfo_read(const char *conninfo, char **ret_shown, int64_t *ret_connect_ms, s
 {
   enum { MOST_SECONDS = 2000000 };
   char *error = NULL;
-  PQconninfoOption *options = PQconninfoParse(conninfo, &error);
 
+  errno = 0; /* libpq says in words, of some language, if memory ran out */
+  PQconninfoOption *options = PQconninfoParse(conninfo, &error);
   if (!options) {
-    dk_status refused = error ? refuse_form(conninfo, error, why)
-                              : why_set(why, DK_NO_MEMORY, "settings: out of memory");
+    dk_status refused = error && errno != ENOMEM
+                          ? refuse_form(conninfo, error, why)
+                          : why_set(why, DK_NO_MEMORY, "settings: out of memory");
     PQfreemem(error);
     return refused;
   }
