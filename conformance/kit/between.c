@@ -30,7 +30,7 @@ reopen_before_call(struct dk_check *t, struct actor *who)
   uint32_t n = t->report->operations;
 
   if (variation == NULL || !variation->reopens || who->kind != IS_MAIN || who->store == NULL ||
-      (n > MANY && n % SOME != 0))
+      (n > MANY && n % SOME != 0) || dk_cancelled(who->canceller))
     return;
   for (int i = 1; i < KIT_ACTORS; i++)
     if (t->shared->actors[i].in_use && t->shared->actors[i].kind == IS_THREAD)

@@ -9,11 +9,12 @@
 #include "conformance/kit/kit.h"
 
 enum {
-  TWICE = 7,  /* each such entry comes twice */
-  OTHERS = 5  /* ... is of an execution that there is not */
+  TWICE = 7,    /* each such entry comes twice */
+  OTHERS = 5,   /* ... is of an execution that there is not, in a list that is not long */
+  LONG = 1000,
+  APART = 3,    /* the numbers in a long list lie close together */
+  BEYOND = 50000 /* where no check has activities */
 };
-/* Where no check has activities. */
-static const uint64_t NEVER_SCHEDULED = UINT64_C(1) << 60;
 
 /* The same each time, so that a twin run and a rerun send the same. */
 static size_t
@@ -49,17 +50,24 @@ longer(struct dk_arena *arena, const void *list, size_t n, size_t all, size_t si
   return copy;
 }
 
+/* A long list is of one execution, as a fan-out is; of a short one the numbers lie far apart. */
+static struct dk_activity
+absent_activity(const struct dk_activity *first, size_t i, bool is_long)
+{
+  uint64_t number = is_long ? BEYOND + APART * i : (UINT64_C(1) << 60) + i;
+
+  return (struct dk_activity){
+    !is_long && i % OTHERS == 0 ? INT64_MAX - i : first->execution_id, number
+  };
+}
+
 static const struct dk_activity *
 lengthen_activities(struct dk_arena *arena, const struct dk_activity *list, size_t n, size_t all)
 {
   struct dk_activity *made = longer(arena, list, n, all, sizeof(*made));
 
   for (size_t i = n; made != NULL && i < all; i++)
-    made[i] = i % TWICE == 0 ? made[i / 2]
-                             : (struct dk_activity){
-                                 i % OTHERS == 0 ? INT64_MAX - i : list[0].execution_id,
-                                 NEVER_SCHEDULED + 3 * i
-                               };
+    made[i] = i % TWICE == 0 ? made[i / 2] : absent_activity(list, i, all > LONG);
   if (made != NULL)
     shuffle(made, all, sizeof(*made));
   return made;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Of a variation: instances with ids that a store might take for those of the check.  They have
  * what the checks have: a history, activities of the same numbers, a message, all of it delayed far
- * beyond the end of the check, so that no fetch brings it.  Meanwhile some of them are deleted.  In
- * the end each of the others must be as it was made, and of the deleted ones nothing may be left.
- */
+ * beyond the end of the check, so that no fetch brings it.  Meanwhile some of them are deleted, and
+ * the last one, which has two executions, is pruned.  In the end each of the others must be as it
+ * was made, and of the deleted ones nothing may be left. */
 #include "conformance/kit/vary.h"
 
 #include <stdio.h>
@@ -20,7 +20,12 @@ static const char *const names[] = {
   "inst e" ACCENT,       /* the beginning of it */
   "inst e" ACCENT "B",   /* another last byte */
 };
-enum { NEIGHBOURS = sizeof(names) / sizeof(names[0]), ACTIVITIES = 3, DELETED = 3 };
+enum {
+  NEIGHBOURS = sizeof(names) / sizeof(names[0]),
+  PRUNED = NEIGHBOURS - 1,
+  DELETED = 3,
+  ACTIVITIES = 3
+};
 #define BEYOND (3 * KIT_FAR) /* their delay */
 
 bool
@@ -67,9 +72,11 @@ neighbour_call(struct dk_check *t, struct op *op, dk_status wanted)
 
 /* ---- making them ----------------------------------------------------------------------------- */
 
+/* The first execution has all that there is; a second one has only an event. */
 static void
-commit_neighbour(struct dk_check *t, const struct dk_turn *turn)
+commit_neighbour(struct dk_check *t, const struct dk_turn *turn, uint64_t execution_id)
 {
+  bool is_first = execution_id == 1;
   struct dk_item items[ACTIVITIES], later;
   const struct dk_item *list[ACTIVITIES], *messages[] = {&later};
   struct dk_event event = {1, bytes("event 1")};
@@ -84,9 +91,11 @@ commit_neighbour(struct dk_check *t, const struct dk_turn *turn)
                            .instance = kit_copy_bytes(t, &t->arena, turn->head.instance),
                            .delay_ms = BEYOND, .payload = bytes("message")};
   struct dk_turn_result result = {
-    .struct_size = sizeof(result), .execution_id = 1, .status = DK_RUNNING,
-    .events = &event, .n_events = 1, .worker_items = list, .n_worker_items = ACTIVITIES,
-    .orchestrator_items = messages, .n_orchestrator_items = 1,
+    .struct_size = sizeof(result), .execution_id = execution_id,
+    .status = is_first ? DK_CONTINUED_AS_NEW : DK_RUNNING,
+    .events = &event, .n_events = 1,
+    .worker_items = list, .n_worker_items = is_first ? ACTIVITIES : 0,
+    .orchestrator_items = messages, .n_orchestrator_items = is_first ? 1 : 0,
     .name = bytes("order"), .version = bytes("1.0.0"),
   };
   struct op op = {.kind = OP_ACK_TURN, .result = &result,
@@ -94,49 +103,78 @@ commit_neighbour(struct dk_check *t, const struct dk_turn *turn)
   neighbour_call(t, &op, DK_OK);
 }
 
+static void
+make_neighbour(struct dk_check *t, size_t number, uint64_t execution_id)
+{
+  struct op send = {.kind = OP_ENQUEUE,
+                    .item = {.struct_size = sizeof(struct dk_item),
+                             .instance = bytes(names[number]), .payload = bytes("message")}};
+  struct op fetch = {.kind = OP_FETCH_TURN,
+                     .fetch_turn = {.struct_size = sizeof(struct dk_fetch_turn),
+                                    .lock_ms = 30000}};
+
+  neighbour_call(t, &send, DK_OK);
+  neighbour_call(t, &fetch, DK_OK);
+  if (fetch.turn == NULL)
+    kit_fail(t, VERDICT_FAIL, NULL, "a turn", "DK_NOTHING",
+             "the message to an instance was stored, and no turn came");
+  commit_neighbour(t, fetch.turn, execution_id);
+}
+
 void
 kit_make_neighbours(struct dk_check *t)
 {
   if (variation_of(t) == NULL)
     return;
-  for (size_t i = 0; i < NEIGHBOURS; i++) {
-    struct op send = {.kind = OP_ENQUEUE,
-                      .item = {.struct_size = sizeof(struct dk_item), .instance = bytes(names[i]),
-                               .payload = bytes("message")}};
-    neighbour_call(t, &send, DK_OK);
-    struct op fetch = {.kind = OP_FETCH_TURN,
-                       .fetch_turn = {.struct_size = sizeof(struct dk_fetch_turn),
-                                      .lock_ms = 30000}};
-    neighbour_call(t, &fetch, DK_OK);
-    if (fetch.turn == NULL)
-      kit_fail(t, VERDICT_FAIL, NULL, "a turn", "DK_NOTHING",
-               "the message to an instance was stored, and no turn came");
-    commit_neighbour(t, fetch.turn);
-  }
+  for (size_t i = 0; i < NEIGHBOURS; i++)
+    make_neighbour(t, i, 1);
+  make_neighbour(t, PRUNED, 2);
   t->n_neighbours = NEIGHBOURS;
   say_in_trace(t, "(%s)", variation_of(t)->says);
 }
 
 /* ---- while the check runs -------------------------------------------------------------------- */
 
-/* One before every fourth call, the first ones first. */
-void
-kit_delete_neighbour(struct dk_check *t)
+static void
+delete_next(struct dk_check *t)
 {
-  enum { EVERY = 4 };
-  size_t gone = NEIGHBOURS - t->n_neighbours;
-
-  if (t->n_neighbours == 0 || !t->has_admin || t->twin.inside || gone == DELETED ||
-      kit_actor(t, NULL)->store == NULL || ++t->calls_beside_neighbours % EVERY != 0)
-    return;
-  struct dk_bytes id = bytes(names[gone]);
+  struct dk_bytes id = bytes(names[NEIGHBOURS - t->n_neighbours]);
   struct op op = {.kind = OP_DELETE_INSTANCES,
                   .delete_instances = {.struct_size = sizeof(struct dk_delete_instances),
                                        .flags = DK_DELETE_FORCE, .instances = &id,
                                        .n_instances = 1}};
+
   neighbour_call(t, &op, DK_OK);
   t->n_neighbours--;
   say_in_trace(t, "(an instance with a similar id is deleted)");
+}
+
+static void
+prune_last(struct dk_check *t)
+{
+  struct op op = {.kind = OP_PRUNE,
+                  .prune = {.struct_size = sizeof(struct dk_prune),
+                            .instance = bytes(names[PRUNED]), .keep = 1}};
+
+  neighbour_call(t, &op, DK_OK);
+  say_in_trace(t, "(an instance with a similar id is pruned)");
+}
+
+/* Before every fourth call: one is deleted, then one is pruned, then two are deleted. */
+void
+kit_delete_neighbour(struct dk_check *t)
+{
+  enum { EVERY = 4, PRUNES = 2, ALL = DELETED + 1 };
+
+  if (t->n_neighbours == 0 || !t->has_admin || t->twin.inside || kit_actor(t, NULL)->store == NULL)
+    return;
+  size_t n = ++t->calls_beside_neighbours;
+  if (n % EVERY != 0 || n / EVERY > ALL)
+    return;
+  if (n / EVERY == PRUNES)
+    prune_last(t);
+  else
+    delete_next(t);
 }
 
 /* ---- at the end ------------------------------------------------------------------------------ */

@@ -298,6 +298,8 @@ kit_close(struct dk_check *t, struct actor *who)
     close_store(t, "the second handle", second);
   }
   who->store = NULL;
+  if (who->kind == IS_MAIN && t->provider->durable < 1)
+    t->n_neighbours = 0;
   if (store != NULL)
     close_store(t, who->name, store);
 }
