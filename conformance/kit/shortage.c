@@ -41,6 +41,11 @@ kit_shortage_arm(struct kit_shortage *shortage)
 
 /* ---- in place of the C library's ------------------------------------------------------------- */
 
+#if defined __has_feature /* clang */
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define __SANITIZE_ADDRESS__
+#endif
+#endif
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 
 extern const char __executable_start[], etext[]; /* by the linker */
