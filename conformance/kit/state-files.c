@@ -209,12 +209,13 @@ kit_set_temporary(const struct kit_job *job)
 }
 
 /* The folder is also that of the check's other processes, which may be killed before they can
- * remove a file. */
+ * remove a file, and has the socket by which the kit stands in a connection. */
 void
 state_take_temporary(struct kit_state *state)
 {
   const struct kit_job *job = state->job;
-  DIR *folder = job->folder == NULL || job->check->processes > 0 ? NULL : opendir(job->folder);
+  bool is_own = job->check->processes == 0 && job->hurt.through == NULL;
+  DIR *folder = job->folder == NULL || !is_own ? NULL : opendir(job->folder);
   const struct dirent *entry;
 
   while (folder != NULL && (entry = readdir(folder)) != NULL) {
