@@ -239,6 +239,12 @@ follows_choice(const struct store *s)
 {
   return s->choice && s->choice->what != DK_CHOICE_FREE;
 }
+/* The host only asks when a fetch would get something. */
+static inline bool
+is_only_asked(const struct store *s)
+{
+  return s->choice && s->choice->what == DK_CHOICE_NONE;
+}
 static inline bool
 is_passed_over(const struct store *s, bool is_chosen)
 {

@@ -91,7 +91,7 @@ choose_instance(struct op *op, const struct dk_fetch_turn *request, uint64_t *re
     }
     if (DEFECT(M_POISON_LOCKED_COUNTS, visible_at <= op->now && free_at > op->now))
       OWNER_OF(turn->messages.next, struct message, link)->attempt++;
-    if (visible_at > op->now || free_at > op->now)
+    if (visible_at > op->now || free_at > op->now || is_only_asked(s))
       note_due(op, visible_at, free_at);
     else if ((*ret_n = messages_that_come(op, turn, request)) > 0)
       return turn;

@@ -139,6 +139,8 @@ model_wait_look(struct poll *p)
   dk_status status = leave(&op, p->look(&op, p->request));
   if (!DEFECT(M_CALL_POLL_KEEPS_ITS_ALARM, op.due < p->due))
     p->due = op.due;
+  if (is_only_asked(s))
+    *s->choice->ret_due = op.due;
   return status;
 }
 

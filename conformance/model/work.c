@@ -140,7 +140,7 @@ is_eligible(struct op *op, const struct row *row, const struct dk_fetch_work *re
     return free_at <= op->now;
   if (DEFECT(M_TIME_WORK_ROUNDED, row->visible_at % 10 && row->visible_at / 10 == op->now / 10))
     return false;
-  if (row->visible_at <= op->now && free_at <= op->now)
+  if (row->visible_at <= op->now && free_at <= op->now && !is_only_asked(s))
     return true;
   note_due(op, row->visible_at, free_at);
   return false;
