@@ -454,22 +454,25 @@ process_waits(struct dk_check *t, struct actor *who)
   return waits;
 }
 
+bool
+kit_waits(struct dk_check *t, struct actor *who)
+{
+  if (t->real_time)
+    return waits_for_real(who);
+  if (who->kind == IS_PROCESS)
+    return process_waits(t, who);
+  return dk_virtual_clock_until_it_waits(t->shared->clock, 0, who->clock_actor) != 0;
+}
+
 void
 until_it_waits(struct dk_check *t, struct actor *actor)
 {
   struct actor *who = kit_actor(t, actor);
   char name[32];
-  bool waits;
 
   if (!who->given)
     kit_trouble(t, "until_it_waits(%s), but no call of it was started", who->name);
-  if (t->real_time)
-    waits = waits_for_real(who);
-  else if (who->kind == IS_PROCESS)
-    waits = process_waits(t, who);
-  else
-    waits = dk_virtual_clock_until_it_waits(t->shared->clock, 0, who->clock_actor) != 0;
-  if (waits)
+  if (kit_waits(t, who))
     return;
   dk_status status = finish(t, who);
   kit_fail(t, VERDICT_FAIL, NULL, "the call waits for work",

@@ -72,6 +72,7 @@ enum op_kind {
 struct op {
   enum op_kind kind;
   int32_t at_line;                 /* it waits first at the line of a race */
+  int32_t unchecked;               /* a newer host's: the host does not check the request */
   struct dk_bytes token;
   int64_t ms;                      /* renew: the extension; abandon: the delay */
   int32_t ignore_attempt;
@@ -248,6 +249,8 @@ void kit_race_begins(struct kit_shared *shared);
 void kit_race_is_over(struct kit_shared *shared);
 void kit_end_actors(struct dk_check *t);
 bool kit_call_actors_back(struct dk_check *t);
+/* False: the started call of this actor has returned, and waits no longer. */
+bool kit_waits(struct dk_check *t, struct actor *who);
 /* True: the started call of this actor has returned, or returns within this time. */
 bool kit_is_done(struct actor *who, int wait_ms);
 int64_t kit_real_ns(void);

@@ -97,10 +97,14 @@ kit_op_run(struct op *op, struct dk_store *store, struct dk_caller *caller)
 {
   if (op->began_ns == 0) /* else it is in a race, which has set it */
     op->began_ns = kit_real_ns();
+  if (op->unchecked)
+    dk_caller_set_unchecked(caller, 1);
   if (op->variation != NULL)
     kit_vary(op, store, caller, operation);
   else
     op->status = operation(op, store, caller);
+  if (op->unchecked)
+    dk_caller_set_unchecked(caller, 0);
   op->ended_ns = kit_real_ns();
 
   const struct dk_failure *failure = dk_caller_failure(caller);
