@@ -572,8 +572,8 @@ int64_t patience_ms(const struct dk_check *t);
   (kit_skips(t, #call) ? kit_skipped_status(t) : kit_traced(t, (call), #call))
 
 /* What must not grow from one cycle of open, use and close to the next: memory, mappings, thread
- * keys, descriptors, threads.  A look follows each close.  Growth in each of the looks that count is
- * a failure; what is made once, or up to a limit, is none. */
+ * keys, descriptors, threads.  A look follows each close.  Growth in each of the looks that count
+ * is a failure; what is made once, or up to a limit, is none. */
 enum { GROWTH_KINDS = 5 };
 struct growth {
   uint64_t last[GROWTH_KINDS];
