@@ -223,15 +223,19 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/random/compare.c \
 	conformance/random/draw-admin.c \
 	conformance/random/draw-commit.c \
+	conformance/random/draw-newer.c \
 	conformance/random/draw.c \
+	conformance/random/fair.c \
 	conformance/random/odd.c \
 	conformance/random/play.c \
 	conformance/random/random.h \
+	conformance/random/reader.c \
 	conformance/random/run.c \
 	conformance/random/settle.c \
 	conformance/random/shrink.c \
 	conformance/random/simplify.c \
 	conformance/random/story.c \
+	conformance/random/wait.c \
 	conformance/runtime/arriving.c \
 	conformance/runtime/cancelling.c \
 	conformance/runtime/controls.def \

@@ -8,12 +8,14 @@ void
 random_one_handle(struct dk_check *t)
 {
   static const struct profile profile = {
-    .n_steps = 1200,
+    .n_steps = 1400,
+    .made_anew = true,
+    .has_crowds = true,
     .weights = {
       [OP_ENQUEUE] = 20, [OP_ENQUEUE_WORK] = 4, [OP_FETCH_TURN] = 22, [OP_ACK_TURN] = 22,
       [OP_ABANDON_TURN] = 5, [OP_RENEW_TURN] = 4, [OP_FETCH_WORK] = 14, [OP_ACK_WORK] = 8,
       [OP_ABANDON_WORK] = 5, [OP_RENEW_WORK] = 4, [OP_RELEASE_FETCH] = 2, [OP_READ_HISTORY] = 4,
-      [DRAWS_TIME] = 10, [DRAWS_REOPEN] = 2,
+      [DRAWS_TIME] = 10, [DRAWS_REOPEN] = 2, [DRAWS_FAIR] = 1,
     },
   };
 
@@ -26,10 +28,11 @@ random_activities(struct dk_check *t)
 {
   static const struct profile profile = {
     .n_steps = 1200,
+    .has_crowds = true,
     .weights = {
       [OP_ENQUEUE] = 10, [OP_ENQUEUE_WORK] = 14, [OP_FETCH_TURN] = 12, [OP_ACK_TURN] = 14,
       [OP_FETCH_WORK] = 28, [OP_ACK_WORK] = 14, [OP_ABANDON_WORK] = 12, [OP_RENEW_WORK] = 8,
-      [OP_RELEASE_FETCH] = 3, [DRAWS_TIME] = 10, [DRAWS_REOPEN] = 1,
+      [OP_RELEASE_FETCH] = 3, [DRAWS_TIME] = 10, [DRAWS_REOPEN] = 1, [DRAWS_FAIR] = 1,
     },
   };
 
@@ -45,6 +48,7 @@ random_messages(struct dk_check *t)
     .weights = {
       [OP_ENQUEUE] = 40, [OP_FETCH_TURN] = 36, [OP_ACK_TURN] = 8, [OP_ABANDON_TURN] = 16,
       [OP_RENEW_TURN] = 6, [OP_RELEASE_FETCH] = 4, [DRAWS_TIME] = 12, [DRAWS_REOPEN] = 2,
+      [DRAWS_FAIR] = 1,
     },
   };
 
@@ -58,11 +62,12 @@ random_handles(struct dk_check *t)
   static const struct profile profile = {
     .n_steps = 1200,
     .n_handles = 2,
+    .has_crowds = true,
     .weights = {
       [OP_ENQUEUE] = 20, [OP_ENQUEUE_WORK] = 4, [OP_FETCH_TURN] = 22, [OP_ACK_TURN] = 22,
       [OP_ABANDON_TURN] = 5, [OP_RENEW_TURN] = 4, [OP_FETCH_WORK] = 14, [OP_ACK_WORK] = 8,
       [OP_ABANDON_WORK] = 5, [OP_RENEW_WORK] = 4, [OP_RELEASE_FETCH] = 3, [OP_READ_HISTORY] = 4,
-      [DRAWS_TIME] = 10, [DRAWS_REOPEN] = 6,
+      [DRAWS_TIME] = 10, [DRAWS_REOPEN] = 6, [DRAWS_FAIR] = 1,
     },
   };
 
@@ -74,7 +79,7 @@ void
 random_processes(struct dk_check *t)
 {
   static const struct profile profile = {
-    .n_steps = 600,
+    .n_steps = 900,
     .n_handles = 1,
     .processes = true,
     .weights = {
@@ -93,15 +98,16 @@ void
 random_lives(struct dk_check *t)
 {
   static const struct profile profile = {
-    .n_steps = 2000,
+    .n_steps = 3000,
     .n_handles = 1,
+    .n_ids = 8,
     .ends = true,
     .weights = {
       [OP_ENQUEUE] = 20, [OP_ENQUEUE_WORK] = 4, [OP_FETCH_TURN] = 22, [OP_ACK_TURN] = 26,
       [OP_ABANDON_TURN] = 3, [OP_FETCH_WORK] = 8, [OP_ACK_WORK] = 5, [OP_READ_HISTORY] = 4,
-      [OP_LIST_INSTANCES] = 10, [OP_LIST_EXECUTIONS] = 4, [OP_READ_MESSAGES] = 5,
-      [OP_READ_STATS] = 5, [OP_DELETE_INSTANCES] = 5, [OP_DELETE_MATCHING] = 3, [OP_PRUNE] = 6,
-      [DRAWS_TIME] = 10, [DRAWS_REOPEN] = 2,
+      [OP_LIST_INSTANCES] = 12, [OP_LIST_EXECUTIONS] = 4, [OP_READ_MESSAGES] = 5,
+      [OP_READ_STATS] = 5, [OP_DELETE_INSTANCES] = 6, [OP_DELETE_MATCHING] = 5, [OP_PRUNE] = 8,
+      [DRAWS_TIME] = 10, [DRAWS_REOPEN] = 2, [DRAWS_FAIR] = 1,
     },
   };
 

@@ -110,10 +110,13 @@ clause_of_duplicate(enum op_kind kind)
 
 /* What the contract says where one side answers so, and the other otherwise. */
 static const char *
-clause_of_status(enum op_kind kind, dk_status ours, dk_status theirs)
+clause_of_status(const struct pass *p, dk_status ours, dk_status theirs)
 {
+  enum op_kind kind = p->ours.kind;
   bool fetches = kind == OP_FETCH_TURN || kind == OP_FETCH_WORK;
 
+  if (p->ours.unchecked)
+    return "ABI-11";
   if (dk_status_class(theirs) == 1 || dk_status_class(theirs) == 3)
     return "ERR-1";
   if (fetches && theirs == DK_NOTHING)
@@ -129,13 +132,22 @@ clause_of_status(enum op_kind kind, dk_status ours, dk_status theirs)
   return kind == OP_PRUNE ? "PRUNE-4" : "ERR-1";
 }
 
-/* The freedoms of repeated calls: WORK-10, and the last sentence but one of ACK-11. */
+static bool
+is_refusal(dk_status status)
+{
+  return dk_status_class(status) == 2;
+}
+
+/* The freedoms of repeated calls: WORK-10, and the last sentence but one of ACK-11.  And of a
+ * request that must be refused for more than one reason, any may be given. */
 static bool
 is_free_answer(const struct pass *p)
 {
   const struct op *ours = &p->ours;
   dk_status theirs = p->theirs->status;
 
+  if (ours->unchecked && is_refusal(ours->status) && is_refusal(theirs))
+    return true;
   if (ours->kind == OP_ACK_WORK && (ours->work_result.flags & DK_REPEATED) != 0)
     return p->present != NULL && p->present->is_acked &&
            (theirs == DK_OK || theirs == DK_LOCK_LOST);
@@ -144,10 +156,9 @@ is_free_answer(const struct pass *p)
          !p->present->is_known && (theirs == DK_OK || theirs == DK_LOCK_LOST);
 }
 
-/* The model was asked for what the provider has handed out, and does not hand it out: why, by
- * what the model tells of itself. */
-static bool
-refuse_turn(struct pass *p, struct dk_bytes instance)
+bool
+look_at_model(struct pass *p, struct dk_bytes instance, int64_t *ret_visible_at,
+              int64_t *ret_locked_until)
 {
   struct dk_instance_filter filter = {
     .struct_size = sizeof(filter), .flags = DK_FILTER_IDS, .ids = &instance, .n_ids = 1
@@ -156,20 +167,34 @@ refuse_turn(struct pass *p, struct dk_bytes instance)
   struct dk_read_messages read = {.struct_size = sizeof(read), .instance = instance};
   struct dk_instances *found = NULL;
   struct dk_messages *waiting = NULL;
+
+  if (dk_store_read_messages(p->model, p->caller, &read, &waiting) != DK_OK)
+    kit_trouble(p->t, "the model does not tell its messages");
+  if (waiting->n_items == 0)
+    return false;
+  *ret_visible_at = waiting->items[0].visible_at;
+  if (dk_store_list_instances(p->model, p->caller, &list, &found) != DK_OK)
+    kit_trouble(p->t, "the model does not list its instances");
+  *ret_locked_until = found->n_items > 0 ? found->items[0].locked_until : 0;
+  return true;
+}
+
+/* The model was asked for what the provider has handed out, and does not hand it out: why, by
+ * what the model tells of itself. */
+static bool
+refuse_turn(struct pass *p, struct dk_bytes instance)
+{
+  int64_t visible_at, locked_until;
   char got[200];
 
   snprintf(got, sizeof(got), "a turn of \"%.*s\"", (int)(instance.len < 100 ? instance.len : 100),
            instance.ptr);
-  if (dk_store_read_messages(p->model, p->caller, &read, &waiting) != DK_OK)
-    kit_trouble(p->t, "the model does not tell its messages");
-  if (waiting->n_items == 0)
+  if (!look_at_model(p, instance, &visible_at, &locked_until))
     return differs(p, "ACK-3", "which instance", "not one that has no message", got);
-  if (waiting->items[0].visible_at > now(p->t))
+  if (visible_at > now(p->t))
     return differs(p, "TIME-3", "which instance", "not one whose messages are not yet visible",
                    got);
-  if (dk_store_list_instances(p->model, p->caller, &list, &found) != DK_OK)
-    kit_trouble(p->t, "the model does not list its instances");
-  if (found->n_items > 0 && found->items[0].locked_until > now(p->t))
+  if (locked_until > now(p->t))
     return differs(p, "TURN-1", "which instance", "not one whose turn is locked", got);
   return differs(p, "PIN-1", "which instance", "not one that is pinned to another version", got);
 }
@@ -204,7 +229,7 @@ same_status(struct pass *p)
   snprintf(expected, sizeof(expected), "%s", kit_status_name(ours, name, sizeof(name)));
   snprintf(got, sizeof(got), "%s%s%s", kit_status_name(theirs, name, sizeof(name)),
            p->theirs->text[0] != '\0' ? ": " : "", p->theirs->text);
-  return differs(p, clause_of_status(p->ours.kind, ours, theirs), "status", expected, got);
+  return differs(p, clause_of_status(p, ours, theirs), "status", expected, got);
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */
@@ -418,6 +443,23 @@ same_history(struct pass *p)
                        theirs->n_events)));
 }
 
+/* The commit with that item alone is a duplicate as well. */
+static bool
+is_stored(struct pass *p, const struct named_item *named)
+{
+  struct dk_turn_result alone = *p->ours.result;
+  struct dk_commit_outcome outcome;
+
+  alone.n_events = named->list == DK_LIST_EVENTS ? 1 : 0;
+  alone.n_worker_items = named->list == DK_LIST_WORKER_ITEMS ? 1 : 0;
+  alone.n_orchestrator_items = named->list == DK_LIST_ORCHESTRATOR_ITEMS ? 1 : 0;
+  alone.events += alone.n_events > 0 ? named->index : 0;
+  alone.worker_items += alone.n_worker_items > 0 ? named->index : 0;
+  alone.orchestrator_items += alone.n_orchestrator_items > 0 ? named->index : 0;
+  return dk_store_ack_orchestration_item(p->model, p->caller, p->ours.token, &alone, &outcome) ==
+         DK_DUPLICATE;
+}
+
 /* ACK-15: one of the items that are stored is named; which one is the provider's choice. */
 static bool
 same_naming(struct pass *p)
@@ -430,10 +472,12 @@ same_naming(struct pass *p)
              : named->list == DK_LIST_ORCHESTRATOR_ITEMS ? r->n_orchestrator_items : 0;
   char got[64];
 
-  if (p->t->provider->abi_minor < NAMES_THEM || p->theirs->by_host != 0 || named->index < n)
+  if (p->t->provider->abi_minor < NAMES_THEM || p->theirs->by_host != 0 || p->ours.unchecked)
+    return true;
+  if (named->index < n && is_stored(p, named))
     return true;
   snprintf(got, sizeof(got), "item %" PRIu64 " of list %" PRId32, named->index, named->list);
-  return differs(p, "ACK-15", "the item that is stored", "one of the commit's items",
+  return differs(p, "ACK-15", "the item that is stored", "one of those that are stored",
                  named->list == 0 ? "none is named" : got);
 }
 

@@ -2,10 +2,16 @@
 /* Draws the requests of durakit.admin/1. */
 #include "conformance/random/random.h"
 
+/* Whether it is there or not. */
 static struct dk_bytes
 draw_after(struct pass *p)
 {
-  return one_in(&p->run->chance, 3) ? draw_instance(p) : bytes(NULL);
+  static const char *const strangers[] = {"a", "order-", "Z"};
+  struct chance *chance = &p->run->chance;
+
+  if (!one_in(chance, 3))
+    return bytes(NULL);
+  return one_in(chance, 4) ? bytes(strangers[draw_below(chance, 3)]) : draw_instance(p);
 }
 
 static const struct dk_bytes *
@@ -14,7 +20,7 @@ draw_ids(struct pass *p, size_t *ret_n)
   struct chance *chance = &p->run->chance;
   enum { MANY = 1200 }; /* of which the last one is another */
   bool is_long = one_in(chance, 10);
-  size_t n = is_long ? MANY : (size_t)draw_below(chance, 4);
+  size_t n = is_long ? MANY : one_in(chance, 2) ? (size_t)draw_below(chance, 4) : 1;
   struct dk_bytes *ids = lasting(p, n, sizeof(*ids));
   struct dk_bytes first = draw_instance(p);
 
@@ -32,41 +38,50 @@ draw_instant(struct pass *p)
   struct random_run *run = p->run;
   enum { MOMENTS = sizeof(run->moments) / sizeof(run->moments[0]) };
 
-  if (!one_in(&run->chance, 5))
-    return 0;
   int64_t moment = run->moments[draw_below(&run->chance, MOMENTS)];
   if (moment == 0)
     return now(p->t);
   return one_in(&run->chance, 2) ? moment : moment + (int64_t)draw_below(&run->chance, 3) - 1;
 }
 
+static void
+draw_condition(struct pass *p, struct dk_instance_filter *f)
+{
+  static const char *const names[] = {"pay", "pay", "Pay", "pa", "pay "};
+  static const char *const versions[] = {"1.0.0", "1.0.0", "1.0", "2.0.0"};
+  struct chance *chance = &p->run->chance;
+
+  switch (draw_below(chance, 10)) {
+  case 0:
+    f->flags |= DK_FILTER_IDS;
+    f->ids = draw_ids(p, &f->n_ids);
+    break;
+  case 1: f->flags |= DK_FILTER_ROOTS; break;
+  case 2: f->name = draw_text(p, names, 5); break;
+  case 3: f->version = draw_text(p, versions, 4); break;
+  case 4: f->parent_instance = draw_parent(p); break;
+  case 5: f->created_from = draw_instant(p); break;
+  case 6: f->created_before = draw_instant(p); break;
+  case 7: f->completed_from = draw_instant(p); break;
+  case 8: f->completed_before = draw_instant(p); break;
+  default: f->statuses = 1 + (uint32_t)draw_below(chance, 63);
+  }
+}
+
+/* Few conditions, so that some instances fit; but what removes them mostly names them, or little
+ * would ever be there. */
 static const struct dk_instance_filter *
 draw_filter(struct pass *p, struct op *op)
 {
-  struct chance *chance = &p->run->chance;
   struct dk_instance_filter *f = &op->filter;
 
   f->struct_size = sizeof(*f);
-  if (one_in(chance, 4)) {
+  if (op->kind != OP_LIST_INSTANCES && !one_in(&p->run->chance, 3)) {
     f->flags |= DK_FILTER_IDS;
     f->ids = draw_ids(p, &f->n_ids);
   }
-  if (one_in(chance, 5))
-    f->flags |= DK_FILTER_ROOTS;
-  static const char *const names[] = {"pay", "pay", "Pay", "pa", "pay "};
-  static const char *const versions[] = {"1.0.0", "1.0.0", "1.0", "2.0.0"};
-  if (one_in(chance, 6))
-    f->name = draw_text(p, names, 5);
-  if (one_in(chance, 8))
-    f->version = draw_text(p, versions, 4);
-  if (one_in(chance, 6))
-    f->parent_instance = draw_instance(p);
-  if (one_in(chance, 3))
-    f->statuses = 1 + (uint32_t)draw_below(chance, 63);
-  f->created_from = draw_instant(p);
-  f->created_before = draw_instant(p);
-  f->completed_from = draw_instant(p);
-  f->completed_before = draw_instant(p);
+  for (uint64_t n = draw_below(&p->run->chance, 3); n > 0; n--)
+    draw_condition(p, f);
   return f;
 }
 
@@ -99,9 +114,9 @@ draw_prune(struct pass *p, struct op *op)
   op->prune = (struct dk_prune){
     .struct_size = sizeof(op->prune),
     .keep = one_in(chance, 12) ? UINT32_MAX : (uint32_t)draw_below(chance, 4),
-    .completed_before = draw_instant(p),
+    .completed_before = one_in(chance, 2) ? draw_instant(p) : 0,
   };
-  if (one_in(chance, 2)) {
+  if (one_in(chance, 3)) {
     op->prune.instance = draw_instance(p);
     return;
   }
@@ -124,7 +139,7 @@ draw_admin(struct pass *p, struct op *op)
       .struct_size = sizeof(op->list_executions),
       .max_executions = (uint32_t)draw_below(chance, 3),
       .instance = draw_instance(p),
-      .after = draw_below(chance, 3),
+      .after = draw_below(chance, one_in(chance, 2) ? 3 : 16),
     };
     break;
   case OP_READ_MESSAGES:
@@ -137,7 +152,7 @@ draw_admin(struct pass *p, struct op *op)
   case OP_DELETE_INSTANCES:
     op->delete_instances = (struct dk_delete_instances){
       .struct_size = sizeof(op->delete_instances),
-      .flags = one_in(chance, 2) ? (uint32_t)DK_DELETE_FORCE : 0u,
+      .flags = one_in(chance, 3) ? (uint32_t)DK_DELETE_FORCE : 0u,
     };
     op->delete_instances.instances = draw_ids(p, &op->delete_instances.n_instances);
     break;

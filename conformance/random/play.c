@@ -4,6 +4,7 @@
  * same virtual clock. */
 #include "conformance/random/random.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -130,8 +131,8 @@ takes_token(enum op_kind kind)
 
 /* ---- one call on both sides ------------------------------------------------------------------ */
 
-static void
-call_provider(struct pass *p, const struct step *step)
+struct op *
+make_request(struct pass *p, const struct step *step)
 {
   struct dk_check *t = p->t;
   struct actor *who = kit_actor(t, p->handles[step->handle]);
@@ -140,6 +141,18 @@ call_provider(struct pass *p, const struct step *step)
   kit_copy_request(t, kit_requests(t, who), step->request, op);
   if (takes_token(op->kind))
     op->token = kit_copy_bytes(t, kit_requests(t, who), token_for(p, &step->token, false));
+  return op;
+}
+
+void
+call_provider(struct pass *p, const struct step *step)
+{
+  struct dk_check *t = p->t;
+  struct actor *who = kit_actor(t, p->handles[step->handle]);
+  struct op *op = make_request(p, step);
+
+  if (step->is_cancelled && !who->has_thread && who->kind != IS_PROCESS)
+    cancel_call(t, who);
   kit_call(t, who, false);
   p->theirs = op;
 }
@@ -162,7 +175,7 @@ note_choice(struct pass *p)
   }
 }
 
-static void
+void
 call_model(struct pass *p, const struct step *step)
 {
   struct dk_check *t = p->t;
@@ -175,6 +188,53 @@ call_model(struct pass *p, const struct step *step)
   p->run->choice = (struct dk_model_choice){.struct_size = sizeof(p->run->choice)};
 }
 
+int64_t
+ask_model_when(struct pass *p, const struct step *step)
+{
+  return ask_model_beside(p, step, NULL, 0);
+}
+
+int64_t
+ask_model_beside(struct pass *p, const struct step *step, const struct dk_work_item *items,
+                 size_t n)
+{
+  struct dk_model_choice *choice = &p->run->choice;
+  int64_t due = INT64_MAX;
+
+  kit_copy_request(p->t, &p->t->arena, step->request, &p->ours);
+  *choice = (struct dk_model_choice){
+    .struct_size = sizeof(*choice), .what = DK_CHOICE_NONE, .items = items, .n_items = n,
+    .ret_due = &due
+  };
+  kit_op_run(&p->ours, p->model, p->caller);
+  *choice = (struct dk_model_choice){.struct_size = sizeof(*choice)};
+  return p->ours.status == DK_NOTHING ? due : INT64_MIN; /* it is refused at once */
+}
+
+/* DEL-9, PRUNE-4: no more than was asked for, and each page begins above the one before. */
+static bool
+is_page(struct pass *p, const struct op *request, const struct dk_removed *page)
+{
+  bool prunes = request->kind == OP_PRUNE;
+  const char *clause = prunes ? "PRUNE-4" : "DEL-9";
+  uint32_t most = prunes ? request->prune.max_instances : request->delete_matching.max_instances;
+  struct dk_bytes after = prunes ? request->prune.after : request->delete_matching.after;
+  uint64_t n = prunes ? page->instances : page->roots;
+  size_t shorter = after.len < page->next.len ? after.len : page->next.len;
+  char expected[64], got[32];
+
+  snprintf(expected, sizeof(expected), "at most %" PRIu32, most);
+  snprintf(got, sizeof(got), "%" PRIu64, n);
+  if (most > 0 && n > most)
+    return differs(p, clause, "instances of one page", expected, got);
+  if (page->next.ptr == NULL || after.ptr == NULL)
+    return true;
+  int order = memcmp(page->next.ptr, after.ptr, shorter);
+  if (order < 0 || (order == 0 && page->next.len <= after.len))
+    return differs(p, clause, "next", "an id that is greater than `after`", "one that is not");
+  return true;
+}
+
 /* A page of a deletion or a prune may end early: each side goes on until it has seen all. */
 static void
 finish_pages(struct pass *p, const struct step *step, bool of_model)
@@ -182,12 +242,15 @@ finish_pages(struct pass *p, const struct step *step, bool of_model)
   struct dk_check *t = p->t;
   struct dk_removed sum = {.struct_size = sizeof(sum)};
   struct step next = *step;
+  next.is_cancelled = false;
   struct op *op = of_model ? &p->ours : p->theirs;
 
   if (op->kind != OP_DELETE_MATCHING && op->kind != OP_PRUNE)
     return;
   for (uint32_t n = 0; n < KIT_MAX_FETCHES && op->status == DK_OK; n++) {
     const struct dk_removed *page = &op->removed;
+    if (!of_model && !is_page(p, next.request, page))
+      return;
     sum.instances += page->instances;
     sum.executions += page->executions;
     sum.events += page->events;
@@ -225,17 +288,20 @@ note_use(struct pass *p, const struct step *step)
     h->result = step->request->result;
 }
 
+/* It was cancelled before it began, and does nothing [CALL-1, ACK-1]; or it was too late for that.
+ */
 static bool
-play_call(struct pass *p, const struct step *step)
+is_given_up(struct pass *p, const struct step *step)
 {
-  struct random_run *run = p->run;
+  if (!step->is_cancelled || p->theirs->status != DK_CALL_CANCELLED)
+    return false;
+  p->ours.status = DK_CALL_CANCELLED;
+  return true;
+}
 
-  p->present = step->token.spelled == 0 ? find_handed(p, &step->token) : NULL;
-  run->moments[run->n_moments++ % (sizeof(run->moments) / sizeof(run->moments[0]))] = now(p->t);
-  call_provider(p, step);
-  finish_pages(p, step, false);
-  call_model(p, step);
-  finish_pages(p, step, true);
+bool
+take_replies(struct pass *p, const struct step *step)
+{
   if (!replies_agree(p))
     return false;
   note_use(p, step);
@@ -244,6 +310,65 @@ play_call(struct pass *p, const struct step *step)
   if (p->theirs->turn != NULL)
     return hand_out_turn(p);
   return p->theirs->works == NULL || hand_out_works(p);
+}
+
+static bool
+play_call(struct pass *p, const struct step *step)
+{
+  struct random_run *run = p->run;
+
+  p->present = step->token.spelled == 0 ? find_handed(p, &step->token) : NULL;
+  run->moments[run->n_moments++ % (sizeof(run->moments) / sizeof(run->moments[0]))] = now(p->t);
+  call_provider(p, step);
+  if (is_given_up(p, step))
+    return true;
+  finish_pages(p, step, false);
+  if (p->difference.found)
+    return false;
+  call_model(p, step);
+  finish_pages(p, step, true);
+  return take_replies(p, step);
+}
+
+/* ---- the model's side ------------------------------------------------------------------------ */
+
+static const void *
+model_service(void *context, const char *id)
+{
+  struct random_run *run = context;
+
+  return strcmp(id, DK_MODEL_CHOICE) == 0 ? &run->choice : NULL;
+}
+
+static void
+open_model_store(struct pass *p)
+{
+  struct random_run *run = p->run;
+  struct dk_host_options options = {
+    .struct_size = sizeof(options),
+    .clock = &p->t->shared->gate.clock,
+    .context = run,
+    .service = model_service,
+  };
+
+  if (dk_store_open(run->model, &options, p->caller, DK_OPEN_CREATE | DK_OPEN_HOST_CLOCK, NULL, 0,
+                    &p->model) != DK_OK)
+    kit_trouble(p->t, "the model cannot be opened: %s", dk_caller_failure(p->caller)->text);
+}
+
+static void
+open_model(struct pass *p)
+{
+  struct random_run *run = p->run;
+  struct dk_refusal refusal = {.number = 0};
+
+  p->caller = dk_caller_new(NULL, 0);
+  if (p->caller == NULL)
+    kit_trouble(p->t, "no memory for a caller");
+  if (run->model == NULL &&
+      dk_library_from_descriptor(dk_model_entry(DK_ABI_MINOR), 0, &run->model, &refusal) != 0)
+    kit_trouble(p->t, "the model cannot be used: %s", refusal.what);
+  open_model_store(p);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -255,6 +380,43 @@ reopen(struct pass *p, struct actor *actor)
     actor = NULL;
   close_handle(p->t, actor);
   open_handle(p->t, actor);
+}
+
+/* ABI-13 to ABI-15: what was destroyed is not there, and a handle that only reads does not make it.
+ */
+static bool
+is_gone(struct pass *p)
+{
+  struct dk_check *t = p->t;
+  uint32_t flags = kit_open_flags(t->shared, t->provider);
+  dk_status plain = open_status(t, flags & ~(uint32_t)DK_OPEN_CREATE, NULL);
+  dk_status reader = plain != DK_NOT_FOUND ? plain
+                                           : open_status(t, flags | DK_OPEN_READ_ONLY, NULL);
+  char got[32];
+
+  p->ours.kind = OP_OPEN;
+  return reader == DK_NOT_FOUND ||
+         differs(p, plain != DK_NOT_FOUND ? "ABI-14" : "ABI-15", "a store that was destroyed",
+                 "DK_NOT_FOUND", kit_status_name(reader, got, sizeof(got)));
+}
+
+/* The tokens of the store that was destroyed are no tokens of the new one [TOKEN-2]. */
+static bool
+make_anew(struct pass *p)
+{
+  struct dk_check *t = p->t;
+
+  for (uint32_t i = 0; i < p->n_handles; i++)
+    close_handle(t, p->handles[i]);
+  kit_destroy_store(t);
+  bool is_same = is_gone(p);
+  kit_new_store(t);
+  for (uint32_t i = 1; i < p->n_handles; i++)
+    open_handle(t, p->handles[i]);
+  dk_store_close(p->model);
+  open_model_store(p);
+  p->births.n = 0;
+  return is_same;
 }
 
 bool
@@ -270,8 +432,14 @@ play_step(struct pass *p, const struct step *step)
   case STEP_REOPEN:
     reopen(p, p->handles[step->handle]);
     return true;
+  case STEP_ANEW:
+    return make_anew(p);
+  case STEP_FAIR:
+    return play_fair(p, step);
   default:
-    return play_call(p, step);
+    return step->ms > 0       ? play_wait(p, step)
+           : step->only_reads ? play_reader(p, step)
+                              : play_call(p, step);
   }
 }
 
@@ -283,38 +451,7 @@ play_new(struct pass *p, struct step step)
   return play_step(p, &step);
 }
 
-/* ---- the model's side ------------------------------------------------------------------------ */
-
-static const void *
-model_service(void *context, const char *id)
-{
-  struct random_run *run = context;
-
-  return strcmp(id, DK_MODEL_CHOICE) == 0 ? &run->choice : NULL;
-}
-
-static void
-open_model(struct pass *p)
-{
-  struct random_run *run = p->run;
-  struct dk_refusal refusal = {.number = 0};
-  struct dk_host_options options = {
-    .struct_size = sizeof(options),
-    .clock = &p->t->shared->gate.clock,
-    .context = run,
-    .service = model_service,
-  };
-
-  p->caller = dk_caller_new(NULL, 0);
-  if (p->caller == NULL)
-    kit_trouble(p->t, "no memory for a caller");
-  if (run->model == NULL &&
-      dk_library_from_descriptor(dk_model_entry(DK_ABI_MINOR), 0, &run->model, &refusal) != 0)
-    kit_trouble(p->t, "the model cannot be used: %s", refusal.what);
-  if (dk_store_open(run->model, &options, p->caller, DK_OPEN_CREATE | DK_OPEN_HOST_CLOCK, NULL, 0,
-                    &p->model) != DK_OK)
-    kit_trouble(p->t, "the model cannot be opened: %s", dk_caller_failure(p->caller)->text);
-}
+/* ---- the pass -------------------------------------------------------------------------------- */
 
 /* At the end of each pass, however it has ended. */
 static bool

@@ -52,26 +52,34 @@ struct token_ref {
   uint32_t spelled; /* 0: as it is; else how it is changed */
 };
 
-enum step_kind { STEP_CALL, STEP_TIME, STEP_REOPEN };
+enum step_kind { STEP_CALL, STEP_TIME, STEP_REOPEN, STEP_ANEW, STEP_FAIR, STEP_CANCEL };
 struct step {
   enum step_kind kind;
   uint32_t number;          /* from 1; it stays when other steps are left out */
   uint32_t handle;          /* 0: the check's own */
-  int64_t ms;               /* of STEP_TIME */
+  int64_t ms;               /* of STEP_TIME; of a fetch, how long it waits */
+  const struct step *during; /* of a fetch that waits: what happens meanwhile; NULL: nothing */
+  bool is_cancelled;        /* of STEP_CALL: before it begins */
+  bool only_reads;          /* of STEP_CALL: by a handle that was opened to read */
   struct token_ref token;
-  const struct op *request; /* of STEP_CALL, without its token */
+  const struct op *request; /* of STEP_CALL, without its token; of STEP_FAIR, the fetch */
 };
 typedef LIST(struct step) steps;
 
 /* What a check draws, and on what. */
-enum { STEP_KINDS_DRAWN = OP_RAW + 2, DRAWS_TIME = OP_RAW, DRAWS_REOPEN = OP_RAW + 1 };
+enum { DRAWS_TIME = OP_RAW, DRAWS_REOPEN, DRAWS_FAIR, STEP_KINDS_DRAWN };
 struct profile {
   uint8_t weights[STEP_KINDS_DRAWN]; /* by enum op_kind; how often, relative to each other */
   uint32_t n_steps;
   uint32_t n_handles;       /* besides the check's own */
   bool processes;           /* which are processes */
   bool ends;                /* instances end often */
+  uint32_t n_ids;           /* of instances; 0: FEW_IDS */
+  bool made_anew;           /* the store is destroyed after a while, and made once more */
+  bool has_crowds;          /* hundreds of instances and activities that are never due */
 };
+
+enum { FEW_IDS = 6, MOST_IDS = 12 };
 
 /* ---- one pass -------------------------------------------------------------------------------- */
 
@@ -79,6 +87,7 @@ struct profile {
 struct handed {
   uint32_t fetch, item;
   bool is_turn, is_used, is_acked;
+  bool is_within;           /* a step of many calls, and used up there */
   struct dk_bytes theirs, ours;
   struct dk_bytes instance;
   uint64_t execution_id, last_event_id, activity_id;
@@ -99,6 +108,13 @@ struct difference {
   char what[400], expected[1000], got[1000];
 };
 
+/* What happened while a fetch waited. */
+struct meanwhile {
+  uint32_t step;            /* the number of the fetch */
+  bool has_waited;          /* else there was something to fetch at once */
+  dk_status status;
+};
+
 struct random_run;
 struct pass {
   struct dk_check *t;
@@ -115,6 +131,7 @@ struct pass {
   LIST(struct birth) births;
   struct difference difference;
   LIST(dk_status) statuses; /* of the model, of each step of the plan */
+  LIST(struct meanwhile) meanwhile;
 };
 
 /* What lives through all passes of a check. */
@@ -126,11 +143,13 @@ struct random_run {
   struct pass *pass;
   steps plan;
   uint32_t n_drawn;             /* steps so far, also those that were left out since */
-  struct dk_bytes ids[6];       /* of instances */
-  struct dk_bytes long_tag;
+  struct dk_bytes ids[MOST_IDS]; /* of instances */
+  struct dk_bytes tags[8], long_ids[2];
   uint64_t last_fetch_id;
-  int64_t moments[16];          /* when calls were made: the last ones, and where the next goes */
+  int64_t moments[200];         /* when calls were made: the last ones, and where the next goes */
   uint32_t n_moments;
+  bool has_crowd[2];            /* one of messages, one of activities was drawn */
+  bool has_long_list, has_large_history; /* the one of each that a run has */
   const uint8_t *script;        /* draw.c: the calls that follow, by enum op_kind; NULL: none */
   /* of shrink.c */
   steps candidate;
@@ -148,19 +167,42 @@ struct random_run {
 
 void draw_world(struct pass *p);                  /* what the whole run shares */
 void draw_step(struct pass *p, struct step *ret_step);
+uint32_t n_ids(const struct random_run *run);
 struct dk_bytes draw_payload(struct pass *p);
 struct dk_bytes draw_instance(struct pass *p);
+struct dk_bytes draw_parent(struct pass *p); /* often the same one, sometimes one that never was */
 struct dk_bytes draw_text(struct pass *p, const char *const *texts, size_t n); /* absent: 1 of 4 */
+struct dk_bytes draw_message_id(struct pass *p);
 struct dk_bytes lasting_bytes(struct pass *p, const char *text);
 void *lasting(struct pass *p, size_t n, size_t size);
 void draw_item(struct pass *p, struct dk_item *ret_item);
 void draw_activity(struct pass *p, struct dk_item *ret_item);
 const struct dk_turn_result *draw_result(struct pass *p, const struct handed *turn);
 void draw_admin(struct pass *p, struct op *op);
+/* Makes some requests what only a newer host would send. */
+void draw_newer(struct pass *p, struct op *op);
 
 /* ---- playing (play.c) ------------------------------------------------------------------------ */
 
 void pass_begin(struct pass *p);
+/* The request of the step, for the provider. */
+struct op *make_request(struct pass *p, const struct step *step);
+void call_provider(struct pass *p, const struct step *step);
+void call_model(struct pass *p, const struct step *step);
+/* When the model would hand out something to this fetch, if nothing else happens. */
+int64_t ask_model_when(struct pass *p, const struct step *step);
+/* The same, if these items were not there. */
+int64_t ask_model_beside(struct pass *p, const struct step *step,
+                         const struct dk_work_item *items, size_t n);
+/* Compares, and takes what the replies have brought; true: no difference so far. */
+bool take_replies(struct pass *p, const struct step *step);
+/* A fetch that waits (wait.c). */
+bool play_wait(struct pass *p, const struct step *step);
+/* A call of a handle that was opened to read (reader.c). */
+bool play_reader(struct pass *p, const struct step *step);
+/* Fetches and gives back until all has come (fair.c). */
+bool play_fair(struct pass *p, const struct step *step);
+void draw_fair(struct pass *p, struct step *ret_step);
 /* The operations whose first argument is a token. */
 bool takes_token(enum op_kind kind);
 /* Makes the step on both sides and compares; true: no difference so far. */
@@ -176,6 +218,9 @@ void settle(struct pass *p);
 bool replies_agree(struct pass *p);
 /* The one of this identity; NULL: there is none. */
 const struct dk_work_item *find_work(const struct dk_works *works, const struct dk_item *like);
+/* What the model tells of an instance; false: it has no message. */
+bool look_at_model(struct pass *p, struct dk_bytes instance, int64_t *ret_visible_at,
+                   int64_t *ret_locked_until);
 bool admin_replies_agree(struct pass *p);
 /* Each notes a difference and returns false if the two are not equal. */
 bool differs(struct pass *p, const char *clause, const char *what, const char *expected,

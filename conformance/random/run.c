@@ -25,18 +25,26 @@ begin_run(struct dk_check *t, const struct profile *profile)
   t->plan = run;
 }
 
+static bool
+can_be_made_anew(const struct pass *p)
+{
+  return p->run->profile->made_anew && p->t->provider->durable >= 1 &&
+         p->t->shared->store_key[0] != '\0';
+}
+
 /* True if the two sides agree to the end. */
 static bool
 draw_and_play(struct pass *p)
 {
-  enum { UNDER_MEMCHECK = 8 }; /* each step takes so many times as long */
+  enum { UNDER_MEMCHECK = 8 /* each step takes so many times as long */, FIRST_LIFE = 60 };
   struct random_run *run = p->run;
   uint32_t n = run->profile->n_steps / (p->t->job->memcheck ? UNDER_MEMCHECK : 1);
 
   draw_world(p);
   for (uint32_t i = 0; i < n && !p->difference.found; i++) {
-    struct step step;
-    draw_step(p, &step);
+    struct step step = {.kind = STEP_ANEW};
+    if (i != FIRST_LIFE || !can_be_made_anew(p))
+      draw_step(p, &step);
     play_new(p, step);
   }
   if (!p->difference.found)

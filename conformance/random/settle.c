@@ -61,7 +61,7 @@ look_at_all(struct pass *p)
 {
   struct random_run *run = p->run;
 
-  for (size_t i = 0; i < sizeof(run->ids) / sizeof(run->ids[0]); i++)
+  for (size_t i = 0; i < n_ids(run); i++)
     if (!read_executions(p, run->ids[i]))
       return false;
   return list_all(p);

@@ -244,12 +244,20 @@ bool
 make_simpler(struct pass *p, struct step *step, uint32_t how)
 {
   if (how == WAYS_TO_SIMPLIFY - 1) {
-    bool was_other = step->handle != 0;
-    step->handle = 0;
+    bool was_other = step->handle != 0 && step->during == NULL;
+    if (was_other)
+      step->handle = 0;
     return was_other;
   }
-  if (step->kind != STEP_CALL)
+  if (step->kind != STEP_CALL || step->request->unchecked || step->only_reads)
     return false;
+  if (how == WAYS_TO_SIMPLIFY - 2) {
+    bool has_waited = step->ms > 0;
+    if (step->during == NULL)
+      step->ms = 0;
+    step->during = NULL;
+    return has_waited;
+  }
   struct op *op = lasting(p, 1, sizeof(*op));
   *op = *step->request;
   step->request = op;

@@ -88,6 +88,21 @@ say_on(struct story *s, const struct step *step)
 {
   if (step->handle > 0)
     dk_text_printf(&s->line, ", .on = handle%" PRIu32, step->handle);
+  say_number_member(s, "wait_ms", step->ms);
+  if (step->during != NULL)
+    say(s, ", .start = true");
+}
+
+/* Shrinking may have left out the fetch that gave the token: then no call gives it. */
+static bool
+is_told(const struct story *s, uint32_t fetch)
+{
+  const steps *plan = &s->p->run->plan;
+
+  for (size_t i = 0; i < plan->n; i++)
+    if (plan->items[i].number == fetch && s->p->statuses.items[i] == DK_OK)
+      return true;
+  return false;
 }
 
 static void
@@ -95,7 +110,7 @@ say_token(struct story *s, const struct step *step, bool is_turn)
 {
   const struct token_ref *ref = &step->token;
 
-  if (ref->fetch == 0)
+  if (ref->fetch == 0 || !is_told(s, ref->fetch))
     say(s, "bytes(\"made up\")");
   else
     dk_text_printf(&s->line, is_turn ? "turn%" PRIu32 "->head.lock_token"
@@ -149,6 +164,25 @@ say_enqueue_work(struct story *s, const struct step *step)
   say_activity(s, &step->request->item, ", .activity = ");
   say_on(s, step);
   say(s, ")");
+}
+
+/* Declares them: a list of none has an element that does not count. */
+static void
+say_ranges(struct story *s, const struct step *step)
+{
+  const struct dk_fetch_turn *f = &step->request->fetch_turn;
+
+  if (step->request->kind != OP_FETCH_TURN || f->ranges == NULL)
+    return;
+  dk_text_printf(&s->line, "const struct dk_version_range ranges%" PRIu32 "[] = {", step->number);
+  for (size_t i = 0; i < f->n_ranges; i++) {
+    const struct dk_version *a = &f->ranges[i].min, *b = &f->ranges[i].max;
+    dk_text_printf(&s->line, "%s{{%" PRIu32 "u, %" PRIu32 "u, %" PRIu32 "u}, ", i == 0 ? "" : ", ",
+                   a->major, a->minor, a->patch);
+    dk_text_printf(&s->line, "{%" PRIu32 "u, %" PRIu32 "u, %" PRIu32 "u}}", b->major, b->minor,
+                   b->patch);
+  }
+  say(s, f->n_ranges == 0 ? "{{0, 0, 0}, {0, 0, 0}}}; " : "}; ");
 }
 
 static void
@@ -331,27 +365,133 @@ say_call(struct story *s, const struct step *step)
 
 /* ---- the check ------------------------------------------------------------------------------- */
 
-static void
-say_step(struct story *s, size_t i)
+static const char *
+handle_name(const struct step *step, char *buffer, size_t size)
 {
-  const struct step *step = &s->p->run->plan.items[i];
+  if (step->handle == 0)
+    return "NULL";
+  snprintf(buffer, size, "handle%" PRIu32, step->handle);
+  return buffer;
+}
+
+static void
+end_line(struct story *s)
+{
+  kit_trace(s->p->t->report, elapsed(s->p->t), dk_text_str(&s->line));
+  dk_text_reset(&s->line);
+}
+
+static const struct meanwhile *
+find_meanwhile(const struct story *s, const struct step *step)
+{
+  for (size_t i = 0; i < s->p->meanwhile.n; i++)
+    if (s->p->meanwhile.items[i].step == step->number)
+      return &s->p->meanwhile.items[i];
+  return NULL;
+}
+
+static void say_step(struct story *s, const struct step *step, dk_status status);
+
+/* After a fetch that was started: what happened while it waited, and what it has answered. */
+static void
+say_meanwhile(struct story *s, const struct step *step, dk_status status)
+{
+  const struct meanwhile *meanwhile = find_meanwhile(s, step);
+  bool is_turn = step->request->kind == OP_FETCH_TURN;
+  char who[32], name[32];
+
+  handle_name(step, who, sizeof(who));
+  end_line(s);
+  if (meanwhile == NULL || meanwhile->has_waited)
+    dk_text_printf(&s->line, "until_it_waits(t, %s); ", who);
+  if (step->during->kind == STEP_CANCEL)
+    dk_text_printf(&s->line, "cancel_call(t, %s);", who);
+  else
+    say_step(s, step->during, meanwhile == NULL ? DK_OK : meanwhile->status);
+  end_line(s);
+  dk_text_printf(&s->line, "expect_status(t, finish(t, %s), %s); ", who,
+                 kit_status_name(status, name, sizeof(name)));
+  dk_text_printf(&s->line, "%s%" PRIu32 " = finished_%s(t, %s);", is_turn ? "turn" : "work",
+                 step->number, is_turn ? "turn" : "work", who);
+}
+
+static void
+say_fair(struct story *s, const struct step *step)
+{
+  bool is_turn = step->request->kind == OP_FETCH_TURN;
+  const char *what = is_turn ? "turn" : "work";
+  const char *token = is_turn ? "head.lock_token" : "items[0].work.lock_token";
+  char who[32];
+
+  dk_text_printf(&s->line, "for (struct dk_%s *%s; try_fetch_%s(t, &%s", is_turn ? "turn" : "works",
+                 what, what, what);
+  if (is_turn)
+    say_text_member(s, "owner", step->request->fetch_turn.owner);
+  say_on(s, step);
+  say(s, ") == DK_OK;) /* until all have come */");
+  end_line(s);
+  handle_name(step, who, sizeof(who));
+  if (step->request->item.activity_id == 0)
+    dk_text_printf(&s->line, "  must(t, abandon_%s(t, %s->%s, .ignore_attempt = true, .on = %s));",
+                   what, what, token, who);
+  else
+    dk_text_printf(&s->line, "  must(t, ack_work(t, work->%s, .on = %s)); "
+                   "/* and a new one comes */", token, who);
+}
+
+static void
+say_step(struct story *s, const struct step *step, dk_status status)
+{
   char name[32];
 
-  dk_text_reset(&s->line);
   if (step->kind == STEP_TIME) {
     dk_text_printf(&s->line, "advance(t, %" PRId64 ");", step->ms);
+  } else if (step->kind == STEP_ANEW) {
+    say(s, "/* here the store is destroyed and made anew */");
+  } else if (step->kind == STEP_FAIR) {
+    say_fair(s, step);
   } else if (step->kind == STEP_REOPEN) {
-    dk_text_printf(&s->line, "close_handle(t, handle%" PRIu32 "); open_handle(t, handle%" PRIu32
-                   ");", step->handle, step->handle);
+    const char *who = handle_name(step, name, sizeof(name));
+    dk_text_printf(&s->line, "close_handle(t, %s); open_handle(t, %s);", who, who);
   } else {
+    if (step->is_cancelled)
+      dk_text_printf(&s->line, "cancel_call(t, %s); ", handle_name(step, name, sizeof(name)));
+    if (step->only_reads)
+      say(s, "close_handle(t, NULL); open_handle_to_read(t); ");
+    if (step->request->unchecked)
+      say(s, "/* with a flag or a value that is not known */ ");
+    say_ranges(s, step);
     if (step->request->kind == OP_FETCH_TURN)
       dk_text_printf(&s->line, "struct dk_turn *turn%" PRIu32 "; ", step->number);
     if (step->request->kind == OP_FETCH_WORK)
       dk_text_printf(&s->line, "struct dk_works *work%" PRIu32 "; ", step->number);
     say(s, "expect_status(t, ");
     say_call(s, step);
-    dk_text_printf(&s->line, ", %s);",
-                   kit_status_name(s->p->statuses.items[i], name, sizeof(name)));
+    dk_status answer = step->during != NULL ? DK_OK : status;
+    dk_text_printf(&s->line, ", %s);", kit_status_name(answer, name, sizeof(name)));
+    if (step->only_reads)
+      say(s, " close_handle(t, NULL); open_handle(t, NULL);");
+    if (step->during != NULL)
+      say_meanwhile(s, step, status);
+  }
+}
+
+/* The handles that the plan uses. */
+static void
+say_handles(struct story *s)
+{
+  const struct pass *p = s->p;
+  const steps *plan = &p->run->plan;
+
+  for (uint32_t h = 1; h < p->n_handles; h++) {
+    bool is_used = false;
+    for (size_t i = 0; i < plan->n; i++)
+      is_used = is_used || plan->items[i].handle == h;
+    if (!is_used)
+      continue;
+    dk_text_printf(&s->line, "struct actor *handle%" PRIu32 " = another_%s(t);", h,
+                   p->run->profile->processes ? "process" : "handle");
+    end_line(s);
   }
 }
 
@@ -363,9 +503,10 @@ tell_as_check(struct pass *p)
 
   dk_text_init(&s.line);
   say_in_trace(p->t, "the same as a check (conformance/kit/check.h):");
+  say_handles(&s);
   for (size_t i = 0; i < plan->n && i < MOST_LINES; i++) {
-    say_step(&s, i);
-    kit_trace(p->t->report, elapsed(p->t), dk_text_str(&s.line));
+    say_step(&s, &plan->items[i], p->statuses.items[i]);
+    end_line(&s);
   }
   if (plan->n > MOST_LINES)
     say_in_trace(p->t, "... and %zu more", plan->n - MOST_LINES);
