@@ -190,9 +190,9 @@ draw_cancelled(struct pass *p, struct dk_turn_result *r, const struct handed *tu
 
   for (size_t i = 0; i < n; i++) {
     uint64_t execution_id = one_in(chance, 5) ? 1 + draw_below(chance, 3) : r->execution_id;
-    if (one_in(chance, 4) && draw_given_activity(p, turn, &list[i]))
-      continue;
     bool is_between = i >= FEW && i + FEW < n && !one_in(chance, 900);
+    if (!is_between && one_in(chance, 4) && draw_given_activity(p, turn, &list[i]))
+      continue;
     list[i] = (struct dk_activity){
       execution_id, is_between ? 10 + draw_below(chance, 9000) * 2 : odd_number(chance)
     };
