@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 
-from build import Build, Copy, DoesNotCompile, Failed, certify, run
+from build import Build, Copy, DoesNotCompile, Failed, command, run
 
 FLAGS = ['-O0', '--coverage', '-fprofile-update=atomic', '-DNDEBUG']
 
@@ -130,9 +130,11 @@ def main():
         folder.mkdir(parents=True)
         path, notes = build_plugin(build, plugin, folder)
         library = build_library(build, folder)
-        failure = certify(build, plugin, path, 1, ['env', 'LD_PRELOAD=%s' % library])
-        if failure:
-            raise Failed('%s, with counters, does not pass: %s: %s' % (plugin, *failure))
+        kit = run(command(build, plugin, path, 1, ['env', 'LD_PRELOAD=%s' % library], False),
+                  build.folder)
+        if kit.returncode not in (0, 1, 5, 6, 7):      # counters are written: that may be noticed
+            raise Failed('%s, with counters, cannot be certified: exit %d: %s'
+                         % (plugin, kit.returncode, kit.stderr.strip()))
         functions, branches = read_counts(notes, folder)
         for name in sorted(functions):
             print_file(name, functions[name], branches[name], root)
