@@ -124,6 +124,12 @@ for format in tap human; do
     --format $format --out said/results
   like "$(cat said/out)" 'process [0-9]* (\*\*\*' "$format: a process that was left behind"
   like "$(cat said/results/results.jsonl)" '\*\*\*' "$format: masked in the results"
+  export LOUD_FILE=1
+  shouts "a file, $format" 1 check ./loud.so --only turn/birth --set "password=$LOUD" \
+    --format $format --out said/results
+  unset LOUD_FILE
+  like "$(cat said/out)" 'the file \*\*\* (in the working directory' \
+    "$format: a file that was left behind"
   shouts "an error, $format" 1 check ./loud.so --only turn/birth --set-env password=LOUD \
     --format $format --out said/results --classify 0
   shouts "a key that there is not, $format" 2 check ./loud.so --set "passwort=$LOUD" \
