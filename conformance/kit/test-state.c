@@ -536,7 +536,6 @@ static const struct expected differences[] = {
   FOUND(changes_rounding, "ABI-5", "rounding mode is now towards zero; it was to nearest"),
 #ifdef __SSE__
   FOUND(rounds_in_one_unit, "ABI-5", "control word of SSE (MXCSR) is now 0x5f80; it was 0x1f80"),
-  FOUND(flushes_denormals, "ABI-5", "the treatment of denormal numbers is now as zero"),
 #endif
   FOUND(changes_thread_locale, "ABI-5", "(uselocale) is now"),
   FOUND(adds_variable, "ABI-5", "the environment variable TEST_STATE_NEW was added"),
@@ -544,7 +543,6 @@ static const struct expected differences[] = {
   FOUND(removes_variable, "ABI-5", "the environment variable TEST_STATE was removed"),
   FOUND(forks, "ABI-5", "the process was forked"),
   FOUND(forks_to_work, "ABI-5", "has ended without exec"),
-  GROWS(loses_mappings, "left at least 65536 more bytes mapped outside malloc"),
   GROWS(loses_keys, "left at least 1 more thread keys (pthread_key_create)"),
   HARMLESS(removes_temporary),
   HARMLESS(asks_for_local_time),
@@ -645,7 +643,16 @@ test_conditions(void)
     FOUND(changes_root, "ABI-5", "is now"),
   };
   static const struct expected tidy = HARMLESS(removes_shared);
+  /* Valgrind rounds denormal numbers in its own way, and maps memory for itself. */
+  static const struct expected natively[] = {
+    GROWS(loses_mappings, "left at least 65536 more bytes mapped outside malloc"),
+#ifdef __SSE__
+    FOUND(flushes_denormals, "ABI-5", "the treatment of denormal numbers is now as zero"),
+#endif
+  };
 
+  for (size_t i = 0; i < sizeof(natively) / sizeof(natively[0]); i++)
+    run_if(!kit_under_memcheck(), &natively[i]);
   run_if(counts_memory(), &memory);
   run_if(has_two_processors(), &rest[0]);
   run_if(can_be_nicer(), &rest[1]);
