@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* To be preloaded: of the process that it comes with, and of none that this one forks or becomes,
  * the FAIL_AT-th request for memory fails, once.  The number of requests is written to COUNT_TO. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *block, size_t size);
 
 static pid_t first;
 static long fails_at;
@@ -46,20 +43,28 @@ fails(void)
   return 1;
 }
 
+/* The command stands in for malloc and its like itself, and asks these of the C library.  It is
+ * linked first, so that none of its own names could be taken here. */
+#define NEXT(name) ((__typeof__(&(name)))dlsym(RTLD_NEXT, #name))
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *block, size_t size);
+
 void *
-malloc(size_t size)
+__libc_malloc(size_t size)
 {
-  return fails() ? NULL : __libc_malloc(size);
+  return fails() ? NULL : NEXT(__libc_malloc)(size);
 }
 
 void *
-calloc(size_t n, size_t size)
+__libc_calloc(size_t n, size_t size)
 {
-  return fails() ? NULL : __libc_calloc(n, size);
+  return fails() ? NULL : NEXT(__libc_calloc)(n, size);
 }
 
 void *
-realloc(void *block, size_t size)
+__libc_realloc(void *block, size_t size)
 {
-  return fails() ? NULL : __libc_realloc(block, size);
+  return fails() ? NULL : NEXT(__libc_realloc)(block, size);
 }
