@@ -329,6 +329,16 @@ is_found_at_random(const struct matrix *matrix, size_t m)
   return false;
 }
 
+/* Only where calls overlap: random calls do not, and what waits for others to come in between would
+ * take all of its time in each of them. */
+static bool
+is_of_race(const struct matrix *matrix, size_t m)
+{
+  size_t c = number_of_check(matrix, matrix->mutants[m].check);
+
+  return c < matrix->n_checks && (matrix->checks[c]->flags & IS_RACE) != 0;
+}
+
 /* One random check after the other, each on the mutants that were not found by those before it. */
 static int
 run_random(struct matrix *matrix, struct cells *cells, size_t *n_run)
@@ -339,7 +349,8 @@ run_random(struct matrix *matrix, struct cells *cells, size_t *n_run)
   for (size_t c = 0; c < matrix->n_checks && code == EXIT_PASSED; c++) {
     cells->n = 0;
     for (size_t m = 0; is_random(matrix->checks[c]) && m < matrix->n_mutants; m++)
-      if (*at(matrix->reached, matrix, c, m) && !is_found_at_random(matrix, m)
+      if (*at(matrix->reached, matrix, c, m) && !is_of_race(matrix, m)
+          && !is_found_at_random(matrix, m)
           && *at(matrix->verdicts, matrix, c, m) == VERDICT_NONE)
         add_cell(cells, c, m);
     code = run_cells(matrix, cells, take_mutant);
