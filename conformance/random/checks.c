@@ -67,7 +67,7 @@ random_handles(struct dk_check *t)
       [OP_ENQUEUE] = 20, [OP_ENQUEUE_WORK] = 4, [OP_FETCH_TURN] = 22, [OP_ACK_TURN] = 22,
       [OP_ABANDON_TURN] = 5, [OP_RENEW_TURN] = 4, [OP_FETCH_WORK] = 14, [OP_ACK_WORK] = 8,
       [OP_ABANDON_WORK] = 5, [OP_RENEW_WORK] = 4, [OP_RELEASE_FETCH] = 3, [OP_READ_HISTORY] = 4,
-      [DRAWS_TIME] = 10, [DRAWS_REOPEN] = 6, [DRAWS_FAIR] = 1,
+      [DRAWS_TIME] = 10, [DRAWS_REOPEN] = 3, [DRAWS_FAIR] = 1,
     },
   };
 
@@ -98,7 +98,7 @@ void
 random_lives(struct dk_check *t)
 {
   static const struct profile profile = {
-    .n_steps = 3000,
+    .n_steps = 1500,
     .n_handles = 1,
     .n_ids = 8,
     .ends = true,
