@@ -99,12 +99,19 @@ run_in_process(struct dk_check *t, struct actor *who)
 enum { MOMENT_MS = 1 };
 
 static bool
+ends_by_time(enum first_delivery kind)
+{
+  return kind == FIRST_EXPIRED || kind == FIRST_TAKEN_OVER;
+}
+
+static bool
 is_work(const struct op *op)
 {
   return op->kind == OP_FETCH_WORK;
 }
 
-/* Not while another call could take what is given back, nor for a fetch that is to be released. */
+/* Not while another call could take what is given back, nor for a fetch that is to be released.  In
+ * real time a lease of a moment may end before its own answer. */
 static bool
 wants_first(struct dk_check *t, const struct actor *who)
 {
@@ -113,6 +120,7 @@ wants_first(struct dk_check *t, const struct actor *who)
                  (op->kind == OP_FETCH_WORK && op->fetch_work.fetch_id == 0);
 
   if (op->variation == NULL || op->variation->first == FIRST_NEVER || !fetches ||
+      (t->real_time && ends_by_time(op->variation->first)) ||
       t->twin.inside || atomic_load(&t->shared->gate.countdown) != 0)
     return false;
   for (int i = 0; i < KIT_ACTORS; i++)
@@ -135,7 +143,7 @@ fetch_first(struct dk_check *t, struct actor *who)
   struct first first = {.n = 0};
 
   op.fetch_turn.wait_until = op.fetch_work.wait_until = 0;
-  if (kind == FIRST_EXPIRED || kind == FIRST_TAKEN_OVER)
+  if (ends_by_time(kind))
     op.fetch_turn.lock_ms = op.fetch_work.lock_ms = MOMENT_MS;
   if (kind == FIRST_TAKEN_OVER)
     op.fetch_turn.owner = op.fetch_work.owner = bytes("the first to fetch");
