@@ -33,7 +33,12 @@ ok $? 'the whole trace of a failure is beside it'
 is "$(ls out/checks/cancel/free-row 2> ls.err)" '' 'but of none that passed'
 "$DURAKIT" repro $results > again 2> err
 is $? 1 'repro repeats what failed'
-is "$(grep -c '^not ok' again)" "$(grep -c '^not ok' tap)" 'all of it'
+points='s/^\(not \)*ok [0-9]* - //p'
+is "$(sed -n "$points" again)" "$(grep '^not ok' tap | sed -n "$points")" 'all of it'
+# A race sees the defect by chance.
+of_races='cancel/in-some-order$\|-races-'
+is "$(grep '^not ok' again | grep -vc "$of_races")" "$(grep '^not ok' tap | grep -vc "$of_races")" \
+  'which fails again'
 "$DURAKIT" repro $results:cancel/free-row > again 2> err
 is $? 0 'repro repeats one that passed'
 is "$(grep -c '^ok' again)" 1 'alone'
