@@ -139,12 +139,12 @@ start_check(struct queue *queue, size_t number)
   /* The second run of an undefined byte finds its origin, too. */
   task.origins = task.memcheck && result->verdict == VERDICT_MEMORY
                  && strcmp(result->outcome->report->clause, "MEM-1") == 0;
-  task.warms = task.memcheck && warms(result);
+  task.warms = task.memcheck && warms(result) && !result->outcome;
   task.tag = number;
   if (!engine_start(run->engine, &task))
     return false;
   queue->one_runs_alone = runs_alone(result);
-  if (task.warms && !result->outcome)
+  if (task.warms)
     warm_other_slots(run, &task);
   return true;
 }
