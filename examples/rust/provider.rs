@@ -445,6 +445,9 @@ static PARAMS: [Param; 2] = [
     },
 ];
 
+/// DK_RUNTIME_ABORTS: Rust's library ends the process where memory runs out.  [ABI-7]
+const RUNTIME_ABORTS: u32 = 4;
+
 /// All else is as minimal.c declares it.  `std::thread::current()` has a thread-local destructor,
 /// which keeps the file mapped: so it is not one that may be unloaded.  [MEM-4]
 #[no_mangle]
@@ -453,6 +456,7 @@ pub extern "C" fn durakit_provider_2(_host_minor: u32) -> *const c_void {
     let provider = PROVIDER.get_or_init(|| Provider {
         struct_size: std::mem::size_of::<Provider>() as u32,
         unload: 0,
+        runtime: RUNTIME_ABORTS,
         name: c"minimal-rs".as_ptr(),
         built_with: c"Rust".as_ptr(),
         help: c"What a provider in Rust needs at the boundary: an example to copy.".as_ptr(),

@@ -43,16 +43,16 @@ durable_name(int32_t durable)
   return durable >= 0 && durable < 3 ? names[durable] : "unknown";
 }
 
-static const char *
-runtime_name(uint32_t runtime)
-{
-  static const char *const names[] = {
-    "", "its threads and descriptors stay when the last handle is closed",
-    "cannot run under Valgrind",
-    "its threads and descriptors stay when the last handle is closed; cannot run under Valgrind"};
-
-  return names[runtime & (DK_RUNTIME_STAYS | DK_RUNTIME_NO_MEMCHECK)];
-}
+static const struct runtime_bit {
+  uint32_t bit;
+  const char *key, *text;
+} runtime_bits[] = {
+  {DK_RUNTIME_STAYS, "runtime_stays",
+   "its threads and descriptors stay when the last handle is closed"},
+  {DK_RUNTIME_NO_MEMCHECK, "no_memcheck", "cannot run under Valgrind"},
+  {DK_RUNTIME_ABORTS, "aborts", "ends the process where memory runs out"},
+};
+enum { N_RUNTIME_BITS = sizeof(runtime_bits) / sizeof(runtime_bits[0]) };
 
 static const char *
 clocks_name(uint32_t clocks)
@@ -146,19 +146,19 @@ probe_json(const struct run *run)
 {
   const struct kit_probe *p = run->probe;
   json_t *object = json_pack(
-    "{s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:I, s:f}",
-    "path",
+    "{s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:o, s:I, s:f}", "path",
     safe(run->plugin), "name", safe(p->name), "version", safe(p->version), "built_with",
     safe(p->built_with), "help", safe(p->help), "thread_model",
     thread_model_name(p->thread_model), "clocks", clocks_name(p->clocks), "durable",
     durable_name(p->durable), "shared", shared_name(p->shared), "unload", p->unload,
-    "runtime_stays", (p->runtime & DK_RUNTIME_STAYS) != 0, "no_memcheck",
-    (p->runtime & DK_RUNTIME_NO_MEMCHECK) != 0,
     "enqueue_for_worker", p->has_enqueue_for_worker, "interrupt", p->has_interrupt,
     "release_fetch", p->has_release_fetch, "limits", limits_json(&p->limits),
     "threads_after_load", (json_int_t)p->threads_after_load,
     "round_trip_ms", (double)p->round_trip_ns / 1e6);
 
+  for (size_t i = 0; i < N_RUNTIME_BITS; i++)
+    json_object_set_new(object, runtime_bits[i].key,
+                        json_boolean((p->runtime & runtime_bits[i].bit) != 0));
   if (run->options->environment.provider)
     json_object_set_new(object, "environment", environment_json(run->options));
   json_object_set_new(object, "settings", params_json(p));
@@ -200,6 +200,18 @@ show_settings(struct dk_text *out, const struct kit_probe *p)
                    p->params[i].help);
     line_of_text(out, i == 0 ? "settings" : "", &text);
   }
+}
+
+static void
+show_runtime(struct dk_text *out, uint32_t runtime)
+{
+  const char *label = "runtime";
+
+  for (size_t i = 0; i < N_RUNTIME_BITS; i++)
+    if (runtime & runtime_bits[i].bit) {
+      line(out, label, runtime_bits[i].text);
+      label = "";
+    }
 }
 
 static void
@@ -258,7 +270,7 @@ probe_text(struct dk_text *out, const struct run *run)
   line(out, "clocks", clocks_name(p->clocks));
   line(out, "durable", durable_name(p->durable));
   line(out, "shared by", shared_name(p->shared));
-  line(out, "runtime", runtime_name(p->runtime));
+  show_runtime(out, p->runtime);
   show_limits(out, &p->limits);
   show_settings(out, p);
   for (uint32_t i = 0; i < p->n_extensions; i++)

@@ -520,9 +520,10 @@ enum { DK_PARAM_REQUIRED = 1u, DK_PARAM_SECRET = 2u, DK_PARAM_STORE = 4u };
  * prevent it.  DK_RUNTIME_STAYS: threads, descriptors, signal handlers on the alternate stack
  * (SA_ONSTACK), that stack, and a raised limit of open descriptors belong to the library, not to a
  * handle.  They stay when the last handle is closed, so unload is 0; they do not grow with the
- * number of handles or calls.  DK_RUNTIME_NO_MEMCHECK: the file cannot run under Valgrind.  A Go
- * plugin declares both; a Rust plugin neither.  [ABI-5, CALL-8] */
-enum { DK_RUNTIME_STAYS = 1u, DK_RUNTIME_NO_MEMCHECK = 2u };
+ * number of handles or calls.  DK_RUNTIME_NO_MEMCHECK: the file cannot run under Valgrind.
+ * DK_RUNTIME_ABORTS: where memory runs out the library ends the process, which ABI-7 forbids to all
+ * others.  A Go plugin declares the first two; a Rust plugin the last.  [ABI-5, ABI-7, CALL-8] */
+enum { DK_RUNTIME_STAYS = 1u, DK_RUNTIME_NO_MEMCHECK = 2u, DK_RUNTIME_ABORTS = 4u };
 
 /* A setting that open takes.  type: string, path, integer, boolean, duration, address.  A STORE
  * parameter identifies the store: its value may be extended by "-" and up to 40 characters of
