@@ -17,13 +17,20 @@ whole=${DURAKIT_PG_LOG:+1}
 # points PATTERN: how many test points of the report look so.
 points() { grep -c "$1" "$scratch/out" || :; }
 
+# why: what failed, and what the command said beside its progress.
+why() {
+  printf 'exit %s\n' "$code"
+  grep -A 25 '^not ok' "$scratch/out"
+  grep -v '^durakit: [0-9]* of ' "$scratch/err"
+}
+
 "$DURAKIT" certify "$plugin" --no-memcheck --format tap "$@" \
   > "$scratch/out" 2> "$scratch/err"
 code=$?
 # On a busy machine a race may be seen too seldom.
 [ $code -eq 0 ] || { [ $code -eq 7 ] && ! grep -q flaky "$scratch/out"; }
 ok $? 'the contract is kept' ||
-  diag "exit $code; $(cat "$scratch/err"); $(grep -A 20 '^not ok' "$scratch/out")"
+  diag "$(why)"
 [ "$(points '^ok')" -gt 250 ]
 ok $? "by all of its checks: $(points '^ok')"
 if [ -n "$whole" ]; then
@@ -48,7 +55,7 @@ else
   code=$?
   [ $code -eq 0 ] && [ "$(points '^ok')" -gt 3 ]
   ok $? "memcheck has no finding in $(points '^ok') checks" ||
-    diag "exit $code; $(cat "$scratch/err"); $(grep -A 20 '^not ok' "$scratch/out")"
+    diag "$(why)"
 fi
 
 done_testing
