@@ -44,7 +44,7 @@ turn/lock-per-process turn/locked-stays-away two-processes
 queue/payload-1024-empty queue/any-payload payload-1k
 turn/max-bytes-signed turn/brings-all-in-order limits-64
 cancel/many-is-a-range cancel/absent-and-twice unsorted-10000
-work/cut-when-given-back work/comes-as-stored given-back+mixed+limits
+work/cut-when-given-back token/fresh-every-time given-back+mixed+limits
 cancel/stolen-first-token cancel/report-stolen expired
 token/turn-token-not-compared turn/birth taken-over
 del/in-any-case turn/known-head neighbours

@@ -264,6 +264,36 @@ pin_any_range_will_do(struct dk_check *t)
   expect(t, !comes(t, backward, 2), "the pin lies in the gap, whatever the order of the ranges");
 }
 
+/* PIN-3: a long list, in no order, with a gap behind each range; some ranges come twice. */
+void
+pin_many_ranges(struct dk_check *t)
+{
+  enum { ALL = 10000, STEP = 7919, GAP = 2, PLACES = 5 };
+  static const uint32_t places[PLACES] = {0, 127, 1000, ALL / 2, ALL - 1};
+  static struct dk_version_range ranges[ALL];
+  struct dk_version pin = version(1, 0, 0);
+
+  for (uint32_t i = 0; i < ALL; i++) {
+    uint32_t minor = GAP * (i % 11 == 10 ? i - 10 : i * STEP % ALL);
+
+    ranges[i] = (struct dk_version_range){{1, minor, 0}, {1, minor, 9}};
+  }
+  given_pinned(t, "inst", &pin);
+  for (size_t i = 0; i < PLACES; i++) {
+    pin.minor = ranges[places[i]].min.minor;
+    must(t, enqueue(t, "inst"));
+    must(t, ack_turn(t, fetch_turn(t), .pinned = &pin));
+    must(t, enqueue(t, "inst"));
+    expect(t, comes(t, ranges, ALL), "range %u of %d holds the pin 1.%u.0", places[i] + 1, ALL,
+           pin.minor);
+    pin.minor++;
+    must(t, ack_turn(t, fetch_turn(t), .pinned = &pin));
+    must(t, enqueue(t, "inst"));
+    expect(t, !comes(t, ranges, ALL), "the pin 1.%u.0 lies in a gap of %d ranges", pin.minor, ALL);
+    must(t, ack_turn(t, fetch_turn(t)));
+  }
+}
+
 /* ---- compared -------------------------------------------------------------------------------- */
 
 /* PIN-4: 0.10 comes after 0.9; a minor means something only where the majors are equal. */

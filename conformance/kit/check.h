@@ -75,7 +75,7 @@ struct variation {
   bool is_usual;           /* one of those that certify chooses from */
   uint32_t not_for;        /* checks with one of these flags */
   uint32_t not_with;       /* checks with one of these needs */
-  size_t sizes[24];        /* one of these each payload gets, if it is not larger; 0: its own */
+  size_t sizes[36];        /* one of these each payload gets, if it is not larger; 0: its own */
   size_t n_sizes;
   const char *before_ids, *after_ids; /* stand around each id and tag; NULL: nothing */
   uint64_t above_numbers;  /* is added to the ids of events and activities */

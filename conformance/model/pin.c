@@ -131,10 +131,11 @@ merged(const struct dk_fetch_turn *request)
 static bool
 is_in_ranges(const struct store *s, const struct dk_fetch_turn *request, struct dk_version pin)
 {
+  enum { AN_ARRAY = 128 };
   struct dk_version_range all = merged(request);
   size_t n = 0;
 
-  for (size_t i = 0; i < request->n_ranges; i++)
+  for (size_t i = 0; i < request->n_ranges && !DEFECT(M_PIN_RANGES_OF_128, i == AN_ARRAY); i++)
     n += holds(s, &request->ranges[i], pin) ? 1 : 0;
   if (DEFECT(M_PIN_FIRST_RANGE_ONLY, n > 0 && !holds(s, request->ranges, pin)) ||
       DEFECT(M_PIN_ALL_RANGES_MUST_HOLD, n > 0 && n < request->n_ranges))
