@@ -143,6 +143,7 @@ call_wakes_when_lease_is_cut(struct dk_check *t)
   struct dk_turn *turn = next_turn(t, "inst");
   wait_for_turn(t, waiter);
   must(t, renew_turn(t, turn->head.lock_token, .ms = 2000));
+  until_it_answers(t, waiter, start + 2000, true);
   finished_turn(t, waiter);
   expect_equal(t, now(t) - start, 2000, "when the turn came whose lease was shortened");
 
@@ -150,6 +151,7 @@ call_wakes_when_lease_is_cut(struct dk_check *t)
   struct dk_work_item *work = fetch_work(t);
   wait_for_work(t, waiter);
   must(t, renew_work(t, work->work.lock_token, .ms = 2000));
+  until_it_answers(t, waiter, start + 2000, true);
   finished_work(t, waiter);
   expect_equal(t, now(t) - start, 2000, "when the item came whose lease was shortened");
 }

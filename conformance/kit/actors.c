@@ -365,13 +365,37 @@ kit_wait_done(struct dk_check *t, struct actor *who)
     kit_trouble(t, "an actor's descriptor cannot be read: %s", strerror(errno));
 }
 
+/* Behind a server the news of a change comes when it comes, in real time.  While the check's own
+ * thread runs, the virtual clock stands still. */
+static void
+let_it_answer(struct dk_check *t, const struct actor *who, int64_t at, int ms)
+{
+  struct dk_wait wait = {
+    .actor = 0, .cancel_fd = -1, .fd = who->wait_fd, .events = DK_WAIT_READ, .until = at
+  };
+  struct pollfd done = {.fd = who->wait_fd, .events = POLLIN};
+
+  if (t->job->settle_ms > 0 && !t->real_time && t->clock->wait(t->clock, &wait) == DK_NOTHING)
+    poll(&done, 1, ms);
+}
+
+void
+until_it_answers(struct dk_check *t, struct actor *actor, int64_t at, bool patiently)
+{
+  enum { AGAIN_MS = 100 };
+
+  let_it_answer(t, kit_actor(t, actor), at, patiently ? t->job->answer_ms / 5 : AGAIN_MS);
+}
+
 dk_status
 finish(struct dk_check *t, struct actor *actor)
 {
+  enum { NEWS_MS = 300 };
   struct actor *who = kit_actor(t, actor);
 
   if (!who->given)
     kit_trouble(t, "finish(%s), but no call of it was started", who->name);
+  let_it_answer(t, who, now(t), NEWS_MS);
   kit_wait_done(t, who);
   return kit_conclude(t, who);
 }

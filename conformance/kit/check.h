@@ -167,6 +167,9 @@ struct actor *another_process(struct dk_check *t); /* own process, own handle */
  * handle has a thread of its own.  A process loads the plugin and opens the store with its first
  * call. */
 dk_status finish(struct dk_check *t, struct actor *actor);
+/* Before finish, if the call must answer at this instant: time stands still there until it has
+ * answered, or for long enough, so that a busy machine is not taken for a call that is late. */
+void until_it_answers(struct dk_check *t, struct actor *actor, int64_t at, bool patiently);
 struct dk_turn *finished_turn(struct dk_check *t, struct actor *actor);       /* NULL: none came */
 struct dk_works *finished_work(struct dk_check *t, struct actor *actor);
 const struct dk_commit_outcome *finished_commit(struct dk_check *t, struct actor *actor);

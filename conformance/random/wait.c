@@ -118,6 +118,7 @@ wait_beside(struct pass *p, const struct step *step, struct actor *who, int64_t 
     return false;
   int64_t due = ask_model_when(p, step);
   int64_t end = when_over(due, now(t), until);
+  until_it_answers(t, who, end, p->run->until_ns == 0);
   finish(t, who);
   p->theirs = &who->op;
   return take_answer(p, step, due, end, until);
