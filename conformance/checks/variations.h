@@ -20,7 +20,7 @@
 #define AROUND(k) (1u << (k)) - 1, 1u << (k), (1u << (k)) + 1
 #define MIXED_SIZES                                                                                \
   .sizes = {0, AROUND(6), AROUND(7), AROUND(8), AROUND(9), AROUND(10), AROUND(11), 3000, 3072,     \
-            AROUND(12), AROUND(13), AROUND(14), AROUND(15), AROUND(16)},                            \
+            AROUND(12), AROUND(13), AROUND(14), AROUND(15), AROUND(16)},                           \
   .n_sizes = 36
 #define WILDCARDS "%_*?[a]'\"\\ \xc3\xa9."
 #define NEARLY_TWICE " e\xcc\x81" "A"

@@ -53,6 +53,7 @@ enum { KIT_ANSWERS = 12 };
 struct kit_answers {
   char what[96];               /* "ack_work_item DK_OK, ack_orchestration_item DK_OK" */
   uint32_t times, at_once;     /* at_once: the calls overlapped */
+  int32_t is_interesting;      /* one of them may be made again, or its outcome is unknown */
 };
 
 /* What the child leaves for the runner.  Lies in the shared map; plain data only. */
@@ -76,7 +77,7 @@ struct kit_report {
   char skip_reason[256];
   uint32_t regions;            /* twin regions that were judged */
   uint32_t overlaps, rounds;   /* races */
-  uint32_t n_answers;
+  uint32_t n_answers, last_answers; /* last_answers: the last round's; from 1 */
   struct kit_answers answers[KIT_ANSWERS]; /* of races: what was seen, in this order */
   uint32_t operations;         /* calls made */
   char command[64];            /* "--store-crash": the command that the kit waits for; "": none */

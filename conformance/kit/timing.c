@@ -113,6 +113,12 @@ answers_of(struct kit_report *report, const char *what)
   return answers;
 }
 
+static bool
+is_for_now(const struct op *op)
+{
+  return dk_status_class(op->status) == 1 || dk_status_class(op->status) == 3;
+}
+
 static void
 count_answers(struct dk_check *t, const struct op *one, const struct op *other, bool at_once)
 {
@@ -123,6 +129,8 @@ count_answers(struct dk_check *t, const struct op *one, const struct op *other, 
            dk_status_name(other->status, name[1], sizeof(name[1])));
   struct kit_answers *answers = answers_of(t->report, what);
   answers->times++;
+  answers->is_interesting = is_for_now(one) || is_for_now(other);
+  t->report->last_answers = (uint32_t)(answers - t->report->answers) + 1;
   answers->at_once += at_once ? 1u : 0u;
 }
 

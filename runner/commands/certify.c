@@ -352,7 +352,7 @@ tell_answers(const struct run *run, const struct result *result)
 
   for (unsigned i = 0; passed && i < result->outcome->report->n_answers; i++) {
     dk_text_puts(&text, "  ");
-    report_answers(&text, &result->outcome->report->answers[i]);
+    report_answers(&text, result, i);
     out_comment_text(run->out, &text);
     dk_text_reset(&text);
   }

@@ -99,15 +99,16 @@ yaml_clause(struct out *out, const struct dk_clause *clause)
 }
 
 static void
-yaml_answers(struct out *out, const struct run *run, const struct kit_report *report)
+yaml_answers(struct out *out, const struct run *run, const struct result *result)
 {
+  const struct kit_report *report = result->outcome->report;
   struct dk_text text = DK_TEXT_EMPTY;
 
   if (report->n_answers == 0)
     return;
   tap_yaml_list_begin(out->tap, "answers");
   for (unsigned i = 0; i < report->n_answers; i++) {
-    report_answers(&text, &report->answers[i]);
+    report_answers(&text, result, i);
     yaml_item(out, run, &text);
   }
   tap_yaml_list_end(out->tap);
@@ -190,7 +191,7 @@ yaml_outcome(struct out *out, const struct run *run, const struct result *result
   report_region(&text, report);
   yaml_text(out, run, "run", &text);
   yaml_findings(out, run, result);
-  yaml_answers(out, run, report);
+  yaml_answers(out, run, result);
   yaml_trace(out, run, result);
   report_reruns(&text, result);
   yaml_text(out, run, "reruns", &text);

@@ -125,11 +125,23 @@ report_region(struct dk_text *text, const struct kit_report *report)
                    report->regions);
 }
 
-void
-report_answers(struct dk_text *text, const struct kit_answers *answers)
+const char *
+report_kind_of_answers(const struct result *result, unsigned number)
 {
-  dk_text_printf(text, "%s: %u (%u at once)", answers->what, answers->times,
-                 answers->at_once);
+  const struct kit_report *report = result->outcome->report;
+
+  if (report->last_answers == number + 1 && result->verdict != VERDICT_PASS)
+    return "forbidden";
+  return report->answers[number].is_interesting ? "interesting" : "allowed";
+}
+
+void
+report_answers(struct dk_text *text, const struct result *result, unsigned number)
+{
+  const struct kit_answers *answers = &result->outcome->report->answers[number];
+
+  dk_text_printf(text, "%s: %u (%u at once), %s", answers->what, answers->times, answers->at_once,
+                 report_kind_of_answers(result, number));
 }
 
 void

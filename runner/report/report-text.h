@@ -17,7 +17,10 @@ void report_settings(struct dk_text *text, const struct run *run);
 const char *report_mode(const struct run *run); /* "native", "native and memcheck", "memcheck" */
 void report_run(struct dk_text *text, const struct run *run);
 /* How the two calls of a race were answered, and how often. */
-void report_answers(struct dk_text *text, const struct kit_answers *answers);
+/* Of a race: "allowed"; "interesting", if a call may be made again or its outcome is unknown; or
+ * "forbidden", those of the round in which the check failed. */
+const char *report_kind_of_answers(const struct result *result, unsigned number);
+void report_answers(struct dk_text *text, const struct result *result, unsigned number);
 /* That memory was not checked although --no-memcheck was not given, and why; else empty. */
 void report_not_tested(struct dk_text *text, const struct run *run);
 /* Which run of a twin check it was; empty if there was only one. */

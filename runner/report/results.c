@@ -376,13 +376,15 @@ put_story(json_t *object, const struct run *run, const struct result *result)
 }
 
 static void
-put_answers(json_t *object, const struct kit_report *report)
+put_answers(json_t *object, const struct result *result)
 {
+  const struct kit_report *report = result->outcome->report;
   json_t *list = json_array();
 
   for (unsigned i = 0; i < report->n_answers; i++) {
     const struct kit_answers *answers = &report->answers[i];
-    json_array_append_new(list, json_pack("{s:s, s:i, s:i}", "what", answers->what, "times",
+    json_array_append_new(list, json_pack("{s:s, s:s, s:i, s:i}", "what", answers->what, "kind",
+                                          report_kind_of_answers(result, i), "times",
                                           (int)answers->times, "at_once", (int)answers->at_once));
   }
   json_object_set_new(object, "answers", list);
@@ -401,7 +403,7 @@ put_counts(json_t *object, const struct result *result)
   if (result->check->flags & IS_RACE) {
     json_object_set_new(object, "rounds", json_integer(report->rounds));
     json_object_set_new(object, "overlaps", json_integer(report->overlaps));
-    put_answers(object, report);
+    put_answers(object, result);
   }
   if (result->reruns > 0) {
     json_object_set_new(object, "reruns", json_integer(result->reruns));
