@@ -364,16 +364,23 @@ static void
 judge_random(struct matrix *matrix)
 {
   enum { LEAST_PERCENT = 80 };
-  struct dk_text name = DK_TEXT_EMPTY;
+  struct dk_text name = DK_TEXT_EMPTY, missed = DK_TEXT_EMPTY;
   size_t found = 0;
 
-  for (size_t m = 0; m < matrix->n_mutants; m++)
-    found += is_found_at_random(matrix, m) ? 1 : 0;
+  for (size_t m = 0; m < matrix->n_mutants; m++) {
+    if (is_found_at_random(matrix, m))
+      found++;
+    else
+      dk_text_printf(&missed, "%s%s", missed.length ? " " : "not: ", matrix->mutants[m].id);
+  }
   dk_text_printf(&name, "random checks find %zu of %zu mutants, at least %d %%", found,
                  matrix->n_mutants, LEAST_PERCENT);
   selftest_point(matrix->selftest, found * 100 >= matrix->n_mutants * LEAST_PERCENT,
-                 dk_text_str(&name), NULL);
+                 dk_text_str(&name), dk_text_str(&missed));
+  if (matrix->selftest->options->verbose)
+    selftest_note(matrix->selftest, "%s", dk_text_str(&missed));
   dk_text_done(&name);
+  dk_text_done(&missed);
 }
 
 static bool
