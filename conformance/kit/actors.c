@@ -375,7 +375,10 @@ let_it_answer(struct dk_check *t, const struct actor *who, int64_t at, int ms)
   };
   struct pollfd done = {.fd = who->wait_fd, .events = POLLIN};
 
-  if (t->job->settle_ms > 0 && !t->real_time && t->clock->wait(t->clock, &wait) == DK_NOTHING)
+  if (t->job->settle_ms == 0 || t->real_time ||
+      atomic_load_explicit(&who->done, memory_order_acquire) != 0)
+    return;
+  if (t->clock->wait(t->clock, &wait) == DK_NOTHING)
     poll(&done, 1, ms);
 }
 
