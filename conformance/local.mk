@@ -223,6 +223,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/random/compare.c \
 	conformance/random/draw-admin.c \
 	conformance/random/draw-commit.c \
+	conformance/random/draw-fetch.c \
 	conformance/random/draw-newer.c \
 	conformance/random/draw.c \
 	conformance/random/fair.c \

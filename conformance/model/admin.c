@@ -88,7 +88,9 @@ fill_started(const struct op *op, const struct instance *instance, bool with_out
     told->owner = (struct dk_bytes){NULL, 0};
   told->name = facts->name;
   told->version = version_of(op, instance);
-  if (!DEFECT(M_ADMIN_PARENT_NOT_TOLD, facts->parent.ptr != NULL))
+  bool is_ended_again = e->execution_id > 1 && e->status > DK_RUNNING;
+  if (!DEFECT(M_ADMIN_PARENT_NOT_TOLD, facts->parent.ptr != NULL) &&
+      !DEFECT(M_ADMIN_PARENT_OF_FIRST, facts->parent.ptr && is_ended_again))
     told->parent_instance = facts->parent;
   told->birth = DEFECT(M_ADMIN_BIRTH_IS_ANOTHER, instance->birth != instance->lock.epoch)
                   ? instance->lock.epoch : instance->birth;

@@ -57,6 +57,7 @@ is_going(const struct deletion *d, struct instance *instance)
   uint64_t depth = generations(d->op, instance);
   return !DEFECT(M_DEL_DESCENDANTS_STAY, depth > 0) && !DEFECT(M_DEL_CHILDREN_ONLY, depth > 1) &&
          !DEFECT(M_DEL_HUNDRED_GENERATIONS, depth > 100) &&
+         !DEFECT(M_DEL_ENDED_GRANDCHILDREN_STAY, depth > 1 && is_over(d->op, instance)) &&
          !DEFECT(M_DEL_MATCHING_SPARES_UNSELECTED,
                  d->filter && !is_selected(d->op, instance, d->filter));
 }

@@ -113,3 +113,44 @@ random_lives(struct dk_check *t)
 
   random_check(t, &profile);
 }
+
+/* Parents and children, which are listed, counted and pruned; and little else. */
+void
+random_families(struct dk_check *t)
+{
+  static const struct profile profile = {
+    .n_steps = 2300,
+    .n_handles = 1,
+    .n_ids = MOST_IDS,
+    .ends = true,
+    .families = true,
+    .weights = {
+      [OP_ENQUEUE] = 20, [OP_ENQUEUE_WORK] = 2, [OP_FETCH_TURN] = 20, [OP_ACK_TURN] = 24,
+      [OP_FETCH_WORK] = 4, [OP_LIST_INSTANCES] = 24, [OP_LIST_EXECUTIONS] = 8,
+      [OP_READ_MESSAGES] = 3, [OP_READ_STATS] = 6, [OP_DELETE_INSTANCES] = 1, [OP_PRUNE] = 10,
+      [DRAWS_TIME] = 10,
+    },
+  };
+
+  random_check(t, &profile);
+}
+
+/* Parents and children, which are deleted one by one, together, and in pages. */
+void
+random_deletions(struct dk_check *t)
+{
+  static const struct profile profile = {
+    .n_steps = 2300,
+    .n_handles = 1,
+    .n_ids = MOST_IDS,
+    .ends = true,
+    .families = true,
+    .weights = {
+      [OP_ENQUEUE] = 20, [OP_ENQUEUE_WORK] = 2, [OP_FETCH_TURN] = 20, [OP_ACK_TURN] = 24,
+      [OP_FETCH_WORK] = 6, [OP_READ_STATS] = 5, [OP_DELETE_INSTANCES] = 6,
+      [OP_DELETE_MATCHING] = 10, [DRAWS_TIME] = 8,
+    },
+  };
+
+  random_check(t, &profile);
+}

@@ -69,18 +69,20 @@ draw_condition(struct pass *p, struct dk_instance_filter *f)
 }
 
 /* Few conditions, so that some instances fit; but what removes them mostly names them, or little
- * would ever be there. */
+ * would ever be there.  A list of families may have more. */
 static const struct dk_instance_filter *
 draw_filter(struct pass *p, struct op *op)
 {
   struct dk_instance_filter *f = &op->filter;
+  bool families = p->run->profile->families, only_lists = op->kind == OP_LIST_INSTANCES;
+  bool names_some = families ? one_in(&p->run->chance, 3) : !one_in(&p->run->chance, 3);
 
   f->struct_size = sizeof(*f);
-  if (op->kind != OP_LIST_INSTANCES && !one_in(&p->run->chance, 3)) {
+  if (!only_lists && names_some) {
     f->flags |= DK_FILTER_IDS;
     f->ids = draw_ids(p, &f->n_ids);
   }
-  for (uint64_t n = draw_below(&p->run->chance, 3); n > 0; n--)
+  for (uint64_t n = draw_below(&p->run->chance, families && only_lists ? 5 : 3); n > 0; n--)
     draw_condition(p, f);
   return f;
 }

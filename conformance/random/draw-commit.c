@@ -15,6 +15,12 @@ some_of_limit(const struct pass *p, size_t most, uint64_t share)
   return limit < most ? (size_t)limit : most;
 }
 
+static size_t
+draw_few(struct pass *p)
+{
+  return (size_t)draw_below(&p->run->chance, p->run->profile->families ? 2 : FEW + 1);
+}
+
 static uint64_t
 draw_execution(struct pass *p, const struct handed *turn)
 {
@@ -61,7 +67,7 @@ draw_events(struct pass *p, const struct handed *turn, struct dk_turn_result *r)
 {
   struct chance *chance = &p->run->chance;
   size_t n = one_in(chance, 50) ? some_of_limit(p, MANY, 4)
-                                : (size_t)draw_below(chance, FEW + 1);
+                                : draw_few(p);
   bool is_large = r->execution_id > 0 && once(p, &p->run->has_large_history);
   if (is_large)
     n = LARGE_EVENTS;
@@ -108,7 +114,7 @@ draw_worker_items(struct pass *p, struct dk_turn_result *r)
 {
   struct chance *chance = &p->run->chance;
   bool is_crowd = r->execution_id > 0 && once(p, &p->run->has_crowd[0]);
-  size_t n = is_crowd ? CROWD : (size_t)draw_below(chance, FEW + 1);
+  size_t n = is_crowd ? CROWD : draw_few(p);
   struct dk_item *items = lasting(p, n, sizeof(*items));
   const struct dk_item **list = lasting(p, n, sizeof(*list));
 
@@ -140,7 +146,7 @@ static void
 draw_messages(struct pass *p, struct dk_turn_result *r)
 {
   bool is_crowd = once(p, &p->run->has_crowd[1]);
-  size_t n = is_crowd ? CROWD : (size_t)draw_below(&p->run->chance, FEW + 1);
+  size_t n = is_crowd ? CROWD : draw_few(p);
   struct dk_item *items = lasting(p, n, sizeof(*items));
   const struct dk_item **list = lasting(p, n, sizeof(*list));
 
@@ -183,7 +189,7 @@ draw_cancelled(struct pass *p, struct dk_turn_result *r, const struct handed *tu
 {
   struct chance *chance = &p->run->chance;
   size_t n = one_in(chance, 20) ? 1 + (size_t)draw_below(chance, some_of_limit(p, MANY, 2))
-                                : (size_t)draw_below(chance, FEW + 1);
+                                : draw_few(p);
   if (once(p, &p->run->has_long_list))
     n = some_of_limit(p, LONG_LIST, 2);
   struct dk_activity *list = lasting(p, n, sizeof(*list));
@@ -247,7 +253,7 @@ draw_facts(struct pass *p, const struct handed *turn, struct dk_turn_result *r)
     r->name = is_first && !one_in(chance, 12) ? bytes("pay") : draw_text(p, names, 4);
     r->version = is_first && !one_in(chance, 12) ? bytes("1.0.0") : draw_text(p, versions, 3);
   }
-  if (one_in(chance, 4))
+  if (one_in(chance, p->run->profile->families && is_first ? 1 : 4))
     r->parent_instance = draw_parent(p);
   r->owner = draw_text(p, owners, 4);
   if (one_in(chance, 5)) {

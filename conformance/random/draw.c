@@ -43,7 +43,9 @@ struct dk_bytes
 draw_payload(struct pass *p)
 {
   struct chance *chance = &p->run->chance;
-  size_t size = odd_size(chance, most_payload(p));
+  enum { LITTLE = 8 };
+  size_t size = p->run->profile->families ? (size_t)draw_below(chance, LITTLE)
+                                          : odd_size(chance, most_payload(p));
   char *payload = lasting(p, size + 1, 1);
   bool is_text = !one_in(chance, 4);
 
@@ -106,13 +108,14 @@ void
 draw_world(struct pass *p)
 {
   struct random_run *run = p->run;
+  enum { OFTEN = 2 }; /* the plainest, and itself in another case */
   size_t n = n_ids(run);
   size_t first = (size_t)draw_below(&run->chance, LOOK_ALIKES);
 
   run->long_ids[0] = longest_id(p, 'i'); /* two that differ at the very end */
   run->long_ids[1] = longest_id(p, 'j');
   for (size_t i = 0; i < n; i++)
-    run->ids[i] = bytes(look_alike(i == 0 ? 0 : 1 + (first + i) % (LOOK_ALIKES - 1)));
+    run->ids[i] = bytes(look_alike(i < OFTEN ? i : OFTEN + (first + i) % (LOOK_ALIKES - OFTEN)));
   if (one_in(&run->chance, 2)) {
     run->ids[n - 2] = run->long_ids[0];
     run->ids[n - 1] = run->long_ids[1];
@@ -120,13 +123,11 @@ draw_world(struct pass *p)
   draw_tags_of_world(p);
 }
 
-/* Within a script most requests are what a runtime would send. */
-static bool
+bool
 is_plain(struct pass *p)
 {
   return p->run->script != NULL && !one_in(&p->run->chance, 5);
 }
-enum { PLAIN_LEASE = 30000 };
 
 /* ---- items ----------------------------------------------------------------------------------- */
 
@@ -175,7 +176,7 @@ draw_item(struct pass *p, struct dk_item *ret_item)
   };
 }
 
-static struct dk_bytes
+struct dk_bytes
 draw_tag(struct pass *p)
 {
   struct random_run *run = p->run;
@@ -192,148 +193,6 @@ draw_activity(struct pass *p, struct dk_item *ret_item)
   ret_item->activity_id = odd_number(&p->run->chance);
   if (one_in(&p->run->chance, 2))
     ret_item->tag = draw_tag(p);
-}
-
-/* ---- fetches --------------------------------------------------------------------------------- */
-
-static const char *const owners[] = {"worker-1", "worker-2", "Worker-1", "worker-10"};
-enum { OWNERS = sizeof(owners) / sizeof(owners[0]) };
-
-static uint64_t
-draw_most_bytes(struct pass *p)
-{
-  struct chance *chance = &p->run->chance;
-
-  if (!one_in(chance, 4))
-    return 0;
-  switch (draw_below(chance, 4)) {
-  case 0: return 1;
-  case 1: return UINT64_MAX;
-  default: return 1 + (uint64_t)odd_size(chance, 1 << 16);
-  }
-}
-
-static uint32_t
-draw_most(struct pass *p)
-{
-  static const uint32_t numbers[] = {1, 1, 2, 3, 7, UINT32_MAX};
-
-  return numbers[draw_below(&p->run->chance, sizeof(numbers) / sizeof(numbers[0]))];
-}
-
-static uint64_t
-draw_fetch_id(struct pass *p)
-{
-  if (p->t->provider->ops->release_fetch == NULL || !one_in(&p->run->chance, 2))
-    return 0;
-  return ++p->run->last_fetch_id;
-}
-
-static uint32_t
-draw_version_part(struct pass *p)
-{
-  static const uint32_t parts[] = {0, 0, 1, 1, 2, 9, 10, 999, 1000, UINT32_MAX};
-
-  return parts[draw_below(&p->run->chance, sizeof(parts) / sizeof(parts[0]))];
-}
-
-static struct dk_version
-draw_version(struct pass *p)
-{
-  struct dk_version version = {1, draw_version_part(p), 0};
-
-  if (one_in(&p->run->chance, 3))
-    version = (struct dk_version){
-      draw_version_part(p), draw_version_part(p), draw_version_part(p)
-    };
-  return version;
-}
-
-static void
-draw_ranges(struct pass *p, struct dk_fetch_turn *request)
-{
-  size_t n = (size_t)draw_below(&p->run->chance, 4);
-  struct dk_version_range *ranges;
-
-  if (!one_in(&p->run->chance, 2))
-    return;
-  ranges = lasting(p, n, sizeof(*ranges));
-  for (size_t i = 0; i < n; i++) {
-    struct dk_version a = draw_version(p), b = draw_version(p);
-    ranges[i] = (struct dk_version_range){a, one_in(&p->run->chance, 3) ? a : b};
-    if (one_in(&p->run->chance, 3))
-      ranges[i] = (struct dk_version_range){{0, 0, 0}, b};
-  }
-  request->ranges = ranges;
-  request->n_ranges = n;
-}
-
-static void
-draw_fetch_turn(struct pass *p, struct op *op)
-{
-  op->fetch_turn = (struct dk_fetch_turn){
-    .struct_size = sizeof(op->fetch_turn),
-    .max_messages = one_in(&p->run->chance, 3) ? draw_most(p) : 0,
-    .max_bytes = draw_most_bytes(p),
-    .lock_ms = odd_lease(&p->run->chance),
-    .owner = draw_text(p, owners, OWNERS),
-    .fetch_id = draw_fetch_id(p),
-  };
-  draw_ranges(p, &op->fetch_turn);
-  if (is_plain(p))
-    op->fetch_turn = (struct dk_fetch_turn){.struct_size = sizeof(op->fetch_turn),
-                                            .lock_ms = PLAIN_LEASE,
-                                            .owner = op->fetch_turn.owner,
-                                            .fetch_id = op->fetch_turn.fetch_id};
-}
-
-/* Most are short; the tag that matters is the last of a long one. */
-static void
-draw_tags(struct pass *p, struct dk_fetch_work *request)
-{
-  struct chance *chance = &p->run->chance;
-  size_t n = one_in(chance, 5) ? 300 : (size_t)draw_below(chance, 4);
-  struct dk_bytes *list = lasting(p, n, sizeof(*list));
-
-  for (size_t i = 0; i + 1 < n; i++) {
-    char *name = dk_arena_printf(&p->t->lasting, "other-%zu", i);
-    if (name == NULL)
-      kit_trouble(p->t, "no memory for a tag");
-    list[i] = n > 4 ? bytes(name) : draw_tag(p);
-  }
-  if (n > 0)
-    list[n - 1] = draw_tag(p);
-  request->tags = list;
-  request->n_tags = n;
-}
-
-static void
-draw_fetch_work(struct pass *p, struct op *op)
-{
-  static const int32_t rules[] = {DK_TAG_ANY, DK_TAG_ANY, DK_TAG_ANY, DK_TAG_UNTAGGED,
-                                  DK_TAG_LISTED, DK_TAG_UNTAGGED_OR_LISTED};
-
-  op->fetch_work = (struct dk_fetch_work){
-    .struct_size = sizeof(op->fetch_work),
-    .max_items = draw_most(p),
-    .max_bytes = draw_most_bytes(p),
-    .lock_ms = odd_lease(&p->run->chance),
-    .owner = draw_text(p, owners, OWNERS),
-    .tag_rule = rules[draw_below(&p->run->chance, sizeof(rules) / sizeof(rules[0]))],
-    .session_rule = DK_SESSION_NONE,
-    .fetch_id = draw_fetch_id(p),
-  };
-  if (is_plain(p))
-    op->fetch_work = (struct dk_fetch_work){.struct_size = sizeof(op->fetch_work),
-                                            .max_items = 1,
-                                            .lock_ms = PLAIN_LEASE,
-                                            .owner = op->fetch_work.owner,
-                                            .tag_rule = DK_TAG_ANY,
-                                            .session_rule = DK_SESSION_NONE,
-                                            .fetch_id = op->fetch_work.fetch_id};
-  if (op->fetch_work.tag_rule == DK_TAG_LISTED ||
-      op->fetch_work.tag_rule == DK_TAG_UNTAGGED_OR_LISTED)
-    draw_tags(p, &op->fetch_work);
 }
 
 /* ---- tokens ---------------------------------------------------------------------------------- */

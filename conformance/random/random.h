@@ -74,6 +74,7 @@ struct profile {
   uint32_t n_handles;       /* besides the check's own */
   bool processes;           /* which are processes */
   bool ends;                /* instances end often */
+  bool families;            /* most have parents, and what is stored of each is little */
   uint32_t n_ids;           /* of instances; 0: FEW_IDS */
   bool made_anew;           /* the store is destroyed after a while, and made once more */
   bool has_crowds;          /* hundreds of instances and activities that are never due */
@@ -163,7 +164,7 @@ struct random_run {
   struct difference difference; /* of the plan */
 };
 
-/* ---- drawing (draw.c, draw-commit.c, draw-admin.c) ------------------------------------------- */
+/* ---- drawing (draw.c, draw-fetch.c, draw-commit.c, draw-admin.c) -----------------------------*/
 
 void draw_world(struct pass *p);                  /* what the whole run shares */
 void draw_step(struct pass *p, struct step *ret_step);
@@ -179,6 +180,13 @@ void draw_item(struct pass *p, struct dk_item *ret_item);
 void draw_activity(struct pass *p, struct dk_item *ret_item);
 const struct dk_turn_result *draw_result(struct pass *p, const struct handed *turn);
 void draw_admin(struct pass *p, struct op *op);
+void draw_fetch_turn(struct pass *p, struct op *op);
+void draw_fetch_work(struct pass *p, struct op *op);
+struct dk_bytes draw_tag(struct pass *p);
+uint32_t draw_most(struct pass *p); /* how many at most */
+/* Within a script most requests are what a runtime would send. */
+bool is_plain(struct pass *p);
+enum { PLAIN_LEASE = 30000 };
 /* Makes some requests what only a newer host would send. */
 void draw_newer(struct pass *p, struct op *op);
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 static const struct dk_bytes plain = {"x", 1};
-enum { PLAIN_LEASE = 30000 };
 
 /* Each returns false if it finds nothing to simplify. */
 
