@@ -252,7 +252,6 @@ apply_commit(struct operation *op, struct dk_bytes text, const struct dk_turn_re
 
   TRY(read_turn_token(op, text, &token));
   TRY(commit_refuse_what_is_unknown(op, result));
-  TRY(refuse_size(op, result));
   TRY(send_commit(op, &token, result, &r));
   dk_status status = commit_take_answer(op, &token, result, r);
   PQclear(r);

@@ -27,7 +27,6 @@ apply_enqueue_message(struct operation *op, const struct dk_item *item)
   PGresult *r;
 
   TRY(refuse_unknown(op, (item->flags & ~(uint32_t)DK_REPEATED) != 0, "a flag of the message"));
-  TRY(refuse_too_large(op, item));
   TRY(send_message(op, item, &r));
   int32_t status = field_int(r, 0, 0);
   int64_t listening = field_bigint(r, 0, 1);

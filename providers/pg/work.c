@@ -34,7 +34,7 @@ apply_enqueue_work(struct operation *op, const struct dk_item *item)
   PGresult *row;
 
   TRY(refuse_unknown(op, (item->flags & ~(uint32_t)DK_REPEATED) != 0, "a flag of the activity"));
-  TRY(refuse_odd_work(op, item));
+  TRY(refuse_session(op, item));
   operation_values(op, &v);
   value_text(&v, item->instance);
   value_bigint(&v, (int64_t)item->execution_id);

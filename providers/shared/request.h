@@ -22,11 +22,8 @@ dk_status refuse(struct operation *op, dk_status status, const char *format, ...
   __attribute__((format(printf, 3, 4)));
 dk_status refuse_unknown(struct operation *op, bool is_unknown, const char *what);
 
-/* An activity that the store does not accept, also in a commit. */
-dk_status refuse_odd_work(struct operation *op, const struct dk_item *item);
-/* ERR-4: the host has checked sizes before; what it does not check is refused here. */
-dk_status refuse_too_large(struct operation *op, const struct dk_item *item);
-dk_status refuse_size(struct operation *op, const struct dk_turn_result *r);
+/* ABI-11.  Texts and sizes have been checked by the host.  [ERR-4] */
+dk_status refuse_session(struct operation *op, const struct dk_item *item);
 dk_status commit_refuse_what_is_unknown(struct operation *op, const struct dk_turn_result *r);
 /* ACK-8: an empty commit brings messages and nothing else. */
 bool commit_is_bare(const struct dk_turn_result *r);

@@ -83,14 +83,13 @@ refuse_duplicates(struct operation *op, const struct turn *turn, const struct dk
   return DK_OK;
 }
 
-/* ERR-5: form, then size, then state. */
+/* ERR-5: form, then state; the host has checked sizes. */
 static dk_status
 refuse_what_cannot_be_applied(struct operation *op, const struct turn *turn,
                               const struct dk_turn_result *r)
 {
   TRY(commit_refuse_what_is_unknown(op, r));
   TRY(refuse_form(op, turn, r));
-  TRY(refuse_size(op, r));
   return refuse_duplicates(op, turn, r);
 }
 

@@ -138,7 +138,6 @@ apply_enqueue_message(struct operation *op)
   const struct dk_item *item = op->request;
 
   TRY(refuse_unknown(op, item->flags & ~(uint32_t)DK_REPEATED, "a flag of the message"));
-  TRY(refuse_too_large(op, item));
   TRY(refuse_stored_message(op, item));
   return store_message(op, item);
 }

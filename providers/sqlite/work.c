@@ -47,8 +47,7 @@ apply_enqueue_work(struct operation *op)
   struct address to;
 
   TRY(refuse_unknown(op, item->flags & ~(uint32_t)DK_REPEATED, "a flag of the activity"));
-  TRY(refuse_odd_work(op, item));
-  TRY(refuse_too_large(op, item));
+  TRY(refuse_session(op, item));
   TRY(find_address(op, item->instance, &to));
   if (to.iid != 0)
     TRY(refuse_stored_work(op, &(struct identity){to.iid, (int64_t)item->execution_id,
@@ -410,7 +409,6 @@ apply_ack_work(struct operation *op)
   TRY(refuse_unknown(op, result->flags & ~(uint32_t)DK_REPEATED, "a flag of the ack"));
   if (completion) {
     TRY(refuse_unknown(op, completion->flags != 0, "a flag of the completion"));
-    TRY(refuse_too_large(op, completion));
     TRY(refuse_stored_message(op, completion));                        /* QUEUE-4 */
   }
   TRY(delete_work(op, &work));                                         /* WORK-4: both */
