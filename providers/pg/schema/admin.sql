@@ -438,8 +438,6 @@ BEGIN
   instances := 0;
   executions := 0;
   events := 0;
-  messages := 0;
-  activities := 0;
   IF p_instance IS NOT NULL THEN
     SELECT i.birth INTO k FROM @schema@.instance i
       WHERE i.instance = p_instance AND i.birth <> 0;
