@@ -142,6 +142,16 @@ is_forgotten(const struct store *s, const struct instance *turn, const struct dk
          DEFECT(M_CANCEL_ENDED_KEEPS_ROWS, before > DK_RUNNING);
 }
 
+/* Of a long list: above its first id, in the same execution. */
+static bool
+is_beyond_first(const struct dk_turn_result *r, const struct dk_activity *a)
+{
+  const struct dk_activity *first = &r->cancelled_activities[0];
+
+  return r->n_cancelled_activities > 2000 && a->execution_id == first->execution_id &&
+         a->activity_id > first->activity_id;
+}
+
 /* CANCEL-6: what is counted is what is deleted.  A mutant counts first, and others come between. */
 static bool
 is_counted_before(struct op *op, const struct instance *turn, const struct dk_turn_result *r,
@@ -185,7 +195,8 @@ delete_cancelled_activities(struct op *op, const struct instance *turn,
       continue;
     if (DEFECT(M_CANCEL_CHUNK_REPORTS_LAST, i > 0 && i % 500 == 0))
       report = (struct dk_cancel_report){.struct_size = sizeof report};
-    bool is_told = is_counted || (row && row->seen_by == s->operations);
+    bool is_told = is_counted || (row && row->seen_by == s->operations) ||
+                   DEFECT(M_CANCEL_LONG_LIST_SPAN, is_beyond_first(r, &a));
     if (row && !is_told)                         /* CANCEL-4: listed twice, counted once */
       report_row(op, row, &report);
     if (row)
