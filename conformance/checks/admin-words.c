@@ -36,6 +36,32 @@ given_executions(struct dk_check *t, const char *id, uint64_t n, int64_t apart_m
   }
 }
 
+void
+given_many_waiting(struct dk_check *t, struct dk_bytes *ret_ids, size_t n)
+{
+  enum { AT_ONCE = 3000, WIDTH = 16 };
+  uint64_t limit = provider(t)->limits->max_commit_items;
+  size_t most = limit < AT_ONCE ? (size_t)limit : AT_ONCE;
+  struct dk_item items[AT_ONCE];
+  const struct dk_item *pointers[AT_ONCE];
+  struct dk_turn_result sends = {.struct_size = sizeof sends, .execution_id = 1,
+                                 .orchestrator_items = pointers};
+
+  given_root(t, "other", DK_RUNNING);
+  for (size_t i = 0; i < n;) {
+    size_t *count = &sends.n_orchestrator_items;
+    for (*count = 0; *count < most && i < n; (*count)++, i++) {
+      struct dk_bytes room = filled(t, WIDTH, '\0');
+      int length = snprintf((char *)room.ptr, WIDTH, "inst-%05zu", i);
+      ret_ids[i] = (struct dk_bytes){room.ptr, (size_t)length};
+      items[*count] = (struct dk_item){.struct_size = sizeof items[0], .instance = ret_ids[i],
+                                       .delay_ms = 1000, .payload = bytes("start")};
+      pointers[*count] = &items[*count];
+    }
+    must(t, ack_turn(t, next_turn(t, "other"), .raw = &sends));
+  }
+}
+
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 const struct dk_instance *

@@ -12,6 +12,9 @@ void given_root(struct dk_check *t, const char *id, int32_t status);
 /* Executions 1 to n, `apart_ms` between any two commits, the last one running; each of the others
  * has ended as continued as new.  In each: event 1, and its number ("execution 2") as output. */
 void given_executions(struct dk_check *t, const char *id, uint64_t n, int64_t apart_ms);
+/* n instances from "inst-00000" on that have not started: "other", which is made and runs, has sent
+ * each a message that is delayed. */
+void given_many_waiting(struct dk_check *t, struct dk_bytes *ret_ids, size_t n);
 
 /* The instance of this id; NULL: it is not in the list. */
 const struct dk_instance *listed(const struct dk_instances *list, const char *id);

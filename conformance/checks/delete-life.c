@@ -465,3 +465,28 @@ del_page_begins_after(struct dk_check *t)
   delete_next(t, "A");
   expect_listed(t, list_instances(t), "b");
 }
+
+/* DEL-9, PRUNE-4: pages that end by themselves are followed by others: one that has tens of
+ * thousands of rows comes before all, and thousands that must stay come before the last. */
+void
+del_behind_thousands(struct dk_check *t)
+{
+  enum { WAITING = 2500, ROWS = 20500 };
+  struct dk_bytes ids[WAITING];
+  struct dk_removed removed;
+
+  given_instance(t, "inst");
+  schedule_many(t, (struct dk_item){.activity_id = 1, .payload = bytes("one of many")}, ROWS);
+  must(t, ack_turn(t, next_turn(t, "inst"), .status = DK_COMPLETED));
+  given_many_waiting(t, ids, WAITING);
+  given_executions(t, "the last", 2, 0);
+  removed = prune_all_matching(t, .max = 2 * WAITING);
+  expect_equal(t, removed.executions, 1, "executions that were pruned");
+  must(t, ack_turn(t, next_turn(t, "the last"), .execution_id = 2, .status = DK_COMPLETED));
+  removed = delete_all_matching(t);
+  expect_equal(t, removed.instances, 2, "instances that were deleted");
+  expect_equal(t, removed.activities, ROWS, "activities that were deleted");
+  expect_gone(t, "inst");
+  expect_gone(t, "the last");
+  expect_equal(t, read_stats(t)->not_started, WAITING, "instances that have not started");
+}

@@ -481,32 +481,13 @@ del_lists(struct dk_check *t)
 void
 del_long_list(struct dk_check *t)
 {
-  enum { INSTANCES = 3000, IDS = 10 * INSTANCES, WIDTH = 16 };
-  uint64_t most = provider(t)->limits->max_commit_items;
-  char names[INSTANCES][WIDTH];
+  enum { INSTANCES = 3000, IDS = 10 * INSTANCES };
   struct dk_bytes ids[IDS];
-  struct dk_item items[INSTANCES];
-  const struct dk_item *pointers[INSTANCES];
-  struct dk_turn_result sends = {.struct_size = sizeof sends, .execution_id = 1,
-                                 .orchestrator_items = pointers};
   struct dk_removed removed;
 
-  for (size_t i = 0; i < INSTANCES; i++) {
-    snprintf(names[i], WIDTH, "inst-%05zu", i);
-    ids[i] = bytes(names[i]);
-    items[i] = (struct dk_item){.struct_size = sizeof items[i], .instance = ids[i],
-                                .delay_ms = 1000, .payload = bytes("start")};
-    pointers[i] = &items[i];
-  }
+  given_many_waiting(t, ids, INSTANCES);
   for (size_t i = INSTANCES; i < IDS; i++)
     ids[i] = ids[i % INSTANCES];
-  given_root(t, "other", DK_RUNNING);
-  for (size_t i = 0; i < INSTANCES; i += sends.n_orchestrator_items) {
-    size_t left = INSTANCES - i;
-    sends.orchestrator_items = &pointers[i];
-    sends.n_orchestrator_items = left < most ? left : (size_t)most;
-    must(t, ack_turn(t, next_turn(t, "other"), .raw = &sends));
-  }
   expect_status(t, delete_instances(t, .list = ids, .n = IDS), DK_REFUSED);
   expect_equal(t, read_stats(t)->not_started, INSTANCES, "instances that have not started");
   must(t, delete_instances(t, .list = ids, .n = IDS, .force = true, .ret = &removed));

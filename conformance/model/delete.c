@@ -562,11 +562,32 @@ force_what_was_selected(struct deletion *d)
   return DK_OK;
 }
 
+static size_t
+rows_to_go(const struct deletion *d)
+{
+  size_t n = 0;
+
+  FOR_EACH(at, &d->op->s->rows)
+    n += is_going(d, find_instance(d->op->s, OWNER_OF(at, struct row, link)->identity.instance));
+  return n;
+}
+
+/* Mutants end a page before its limit, and take it for the last one. */
+static bool
+ends_all(const struct deletion *d, size_t looked)
+{
+  const struct store *s = d->op->s;
+
+  return DEFECT(M_DEL_LONG_PAGE_IS_LAST, looked == 2000) ||
+         (MUTANT(M_DEL_LARGE_PAGE_IS_LAST) && rows_to_go(d) > 10000);
+}
+
 static dk_status
 delete_matching(struct op *op, const struct dk_delete_matching *request)
 {
   const struct store *s = op->s;
   struct deletion d = {.op = op, .filter = request->filter};
+  bool is_last = false;
   uint32_t n = 0;
 
   TRY(refuse_unknown(op, REFUSED(M_DEL_MATCHING_FLAGS_IGNORED, request->flags != 0),
@@ -581,6 +602,9 @@ delete_matching(struct op *op, const struct dk_delete_matching *request)
   size_t from = ignores_after ? 0 : place_after(op, d.all, request->after), i = from;
   for (; i < s->instances.n && (n < request->max_instances ||
                                 DEFECT(M_DEL_LIMIT_IGNORED, n == request->max_instances)); i++) {
+    is_last = ends_all(&d, i - from);
+    if (is_last)
+      break;
     TRY(refuse_what_runs(op, d.all[i], request->filter));
     if (!may_go(op, d.all[i], request->filter)) {
       n += MUTANT(M_DEL_LIMIT_COUNTS_PASSED) || MUTANT(M_DEL_NEXT_IS_LAST_DELETED) ? 1 : 0;
@@ -589,7 +613,8 @@ delete_matching(struct op *op, const struct dk_delete_matching *request)
     let_go(op, d.all[i]);
     n++;
   }
-  d.removed.next = next_of(&d, from, i, request->after);
+  if (!is_last)
+    d.removed.next = next_of(&d, from, i, request->after);
   TRY(force_what_was_selected(&d));
   TRY(delete_whoever_goes(&d));
   if (DEFECT(M_DEL_PASSED_ARE_ROOTS, i - from != d.removed.roots))

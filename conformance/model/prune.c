@@ -195,6 +195,8 @@ prune_page(struct op *op, const struct dk_prune *request, struct dk_removed *rem
   size_t i = place_after(op, all, request->after);
   for (; i < n && (looked < request->max_instances ||
                    DEFECT(M_PRUNE_LIMIT_IGNORED, looked == request->max_instances)); i++) {
+    if (DEFECT(M_PRUNE_LONG_PAGE_IS_LAST, looked == 2000))
+      return DK_OK;
     if (!is_of_page(op, all[i], request))
       continue;
     if (DEFECT(M_PRUNE_PENDING_ENDS_PAGE, !all[i]->birth))
