@@ -212,11 +212,14 @@ kill_once(struct dk_check *t, struct actor *victim, const struct scene *scene, c
   else
     say_in_trace(t, "it is killed at call %u: %s", last.calls, last.at);
   open_handle(t, NULL);
-  if (last.answered)
+  if (last.answered && how != FAILED)
     expect_status(t, last.status, DK_OK);
-  bool there = scene->is_there(t, id);
-  expect(t, there || !last.answered,
+  bool there = scene->is_there(t, id), is_refused = dk_status_class(last.status) == 1;
+  expect(t, there || !last.answered || last.status != DK_OK,
          "%s answered DK_OK, its process was killed then, and what it did is lost", scene->name);
+  expect(t, !there || !last.answered || !is_refused,
+         "%s answered that it may be tried again, because call %u failed; its process was killed "
+         "then, and what it was to do is done all the same", scene->name, n);
   expect_status(t, scene->act(t, NULL, id, token, true), DK_OK);
   expect(t, scene->is_there(t, id), "%s was made again, and is there", scene->name);
   scene->clear(t, id);
@@ -233,13 +236,15 @@ kill_in_each_call(struct dk_check *t, enum end_of_process how)
   for (size_t s = 0; s < SCENES; s++) {
     char id[64];
     uint32_t n = 0;
-    struct last_call last;
+    bool is_reached;
     do {
       snprintf(id, sizeof(id), "inst-%zu-%u", s, n);
-      last = kill_once(t, victim, &scenes[s], id, how, n);
+      struct last_call last = kill_once(t, victim, &scenes[s], id, how, n);
+      is_reached = n == 0 || (how == FAILED ? last.calls >= n : !last.answered);
+      is_reached = is_reached && last.calls > 0;
       seen += last.calls;
       n += n == 0 ? 1 : rounds_to_next();
-    } while ((n == 1 || !last.answered) && n < MOST_CALLS && last.calls > 0);
+    } while (is_reached && n < MOST_CALLS);
   }
   if (seen == 0)
     skip_check(t, "does not see how this provider writes: not by functions of the C library that "
@@ -265,6 +270,14 @@ void
 disk_torn_write(struct dk_check *t)
 {
   kill_in_each_call(t, TORN);
+}
+
+/* ERR-1: the same, where the call fails, and the process is killed when the operation has answered:
+ * what was answered as not done is not there when the store has been recovered. */
+void
+disk_failed_then_killed(struct dk_check *t)
+{
+  kill_in_each_call(t, FAILED);
 }
 
 /* ---- the store itself ------------------------------------------------------------------------ */

@@ -179,9 +179,10 @@ void kill_process(struct dk_check *t, struct actor *actor);   /* SIGKILL: it can
 
 /* The next call of this process is made by a copy of it, which opens the store for it and is
  * killed: before the n-th call by which it changes or syncs a file, in the midst of that (a write
- * of which whole sectors remain), or with the loss of all that was not synced; n 0: as soon as the
- * call has answered.  No other handle may be open unless `shared` permits it. */
-enum end_of_process { KILLED = 1, TORN, POWER_CUT };
+ * of which whole sectors remain), or with the loss of all that was not synced; FAILED: the n-th one
+ * fails, and the process is killed as soon as the call has answered; n 0: then, and none fails.  No
+ * other handle may be open unless `shared` permits it. */
+enum end_of_process { KILLED = 1, TORN, POWER_CUT, FAILED };
 void kill_in_next_call(struct dk_check *t, struct actor *process, enum end_of_process how,
                        uint32_t n);
 /* In the next call of this process the n-th such call fails with this errno; `lasts`: so do all

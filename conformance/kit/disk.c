@@ -178,6 +178,8 @@ meet(struct kit_doom *doom, bool reached)
 {
   if (!reached)
     return 0;
+  if (doom->end == KIT_FAILED)
+    return EIO;
   if (doom->end != KIT_LIVES_ON)
     kit_disk_end(doom);
   return doom->error;

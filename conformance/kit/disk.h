@@ -19,7 +19,8 @@ enum kit_end {
   KIT_LIVES_ON,
   KIT_KILLED,     /* before the call; what was written stays */
   KIT_TORN,       /* in the midst of a write, of which whole sectors reach the file */
-  KIT_POWER_CUT   /* before the call; what was not synced is lost */
+  KIT_POWER_CUT,  /* before the call; what was not synced is lost */
+  KIT_FAILED      /* when the operation has answered, in which the call has failed */
 };
 
 /* How one operation of a process is to end, or what it meets, and what was seen of it.  Lies in the

@@ -415,7 +415,8 @@ write_record(struct op *op, struct dk_bytes record)
     return refuse(op, DK_UNAVAILABLE, "cannot append to the log: %s", strerror(error));
   }
   if (!MUTANT(M_QUEUE_NEVER_SYNCED) && fdatasync(s->fd) < 0)
-    return refuse(op, DK_OUTCOME_UNKNOWN, "cannot sync the log: %s", strerror(errno));
+    return refuse(op, MUTANT(M_ERR_FAILED_SYNC_IS_UNDONE) ? DK_UNAVAILABLE : DK_OUTCOME_UNKNOWN,
+                  "cannot sync the log: %s", strerror(errno));
   return DK_OK;
 }
 
