@@ -225,6 +225,25 @@ time_own_delayed_work(struct dk_check *t)
   timer_that_comes(t, since, "done");
 }
 
+/* TIME-3: a delay is that of one activity, however long it takes to store it. */
+void
+time_own_delay_of_one(struct dk_check *t)
+{
+  enum { LARGE = 4 << 20 };
+  uint64_t most = provider(t)->limits->max_payload;
+  struct dk_bytes large = filled(t, most < LARGE ? (size_t)most : LARGE, 'l');
+
+  must(t, enqueue_work(t, "inst", .activity = {1}));
+  must(t, enqueue_work(t, "inst", .activity = {2, .execution_id = 2}));
+  must(t, enqueue_work(t, "other", .activity = {1, .execution_id = 2}));
+  must(t, enqueue_work(t, "inst", .activity = {1, .execution_id = 2, .bytes = large,
+                                               .delay_ms = AN_HOUR}));
+  fetch_activity_of(t, "inst", 1, 1);
+  fetch_activity_of(t, "inst", 2, 2);
+  fetch_activity_of(t, "other", 2, 1);
+  expect_no_work(t);
+}
+
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 /* The call's own time is far from up: only what has become due can have ended it. */

@@ -588,6 +588,20 @@ in_small_letters(struct dk_bytes tag, struct dk_text *room)
   return (struct dk_bytes){dk_text_str(room), tag.len};
 }
 
+/* TIME-3: a delay is that of one item.  A mutant counts it once more, for all of the instance. */
+static void
+move_others(struct op *op, const struct dk_item *item)
+{
+  const struct store *s = op->s;
+
+  FOR_EACH(at, &s->rows) {
+    const struct row *row = OWNER_OF(at, struct row, link);
+    if (DEFECT(M_TIME_OWN_DELAY_MOVES_ALL, s->own_clock && item->delay_ms > 0 &&
+                 equal_bytes(row->identity.instance, item->instance)))
+      change_row(op, row, row->lock, row->owner, visible_from(op, item), row->attempt);
+  }
+}
+
 /* WORK-9: the same row as a commit's. */
 static dk_status
 enqueue_for_worker(struct op *op, const struct dk_item *item)
@@ -622,6 +636,7 @@ enqueue_for_worker(struct op *op, const struct dk_item *item)
     tag = in_small_letters(tag, &small);
   write_row(op, &identity, item, tag, visible_from(op, item)); /* TAG-4, TIME-5 */
   dk_text_done(&small);
+  move_others(op, item);
   return DK_OK;
 }
 
