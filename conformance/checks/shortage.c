@@ -30,14 +30,16 @@ next_call(struct poverty *p)
   p->is_doubtful = false;
 }
 
-/* In a handle that has done nothing yet, and so keeps nothing that it would ask for only once; under
- * Valgrind, where that takes minutes, in the one that is open. */
+/* A shortage that lasts comes in a handle that has done nothing yet, and so keeps nothing that it
+ * would ask for only once; but not where that would take minutes: under Valgrind, and with a
+ * server. */
 static void
 before_try(struct poverty *p)
 {
   if (p->call != p->victim || p->tries > 0)
     return;
-  if (provider(p->t)->durable > 0 && !kit_under_memcheck()) {
+  bool is_quick = provider(p->t)->durable > 0 && provider(p->t)->shared < 3;
+  if (p->lasts && is_quick && !kit_under_memcheck()) {
     close_handle(p->t, NULL);
     open_handle(p->t, NULL);
   }
