@@ -103,7 +103,6 @@ resolve(const char *path, char **ret_path, struct why *why)
     status = why_set(why, DK_INVALID, "%.100s...: the path is %zu bytes long; expected at most %d",
                      *ret_path, strlen(*ret_path), MAX_PATH_BYTES);
     free(*ret_path);
-    *ret_path = NULL;
   }
   return status;
 }
