@@ -220,7 +220,7 @@ draw_token(struct pass *p, bool for_turn, struct token_ref *ret_ref)
   }
   if (found != NULL)
     *ret_ref = (struct token_ref){
-      found->fetch, found->item, one_in(chance, 30) ? 1 + (uint32_t)draw_below(chance, 8) : 0
+      found->fetch, found->item, one_in(chance, 30) ? 1 + (uint32_t)draw_below(chance, RESPELLINGS) : 0
     };
   return found;
 }

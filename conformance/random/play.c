@@ -4,6 +4,7 @@
  * same virtual clock. */
 #include "conformance/random/random.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,6 +34,14 @@ made_up_token(uint32_t which)
 }
 
 /* A token that is nearly this one. */
+static void
+change_case(char *text, size_t size)
+{
+  for (size_t i = 0; i < size; i++)
+    if (isalpha((unsigned char)text[i]))
+      text[i] = (char)(text[i] ^ 0x20);
+}
+
 static struct dk_bytes
 respelled(struct pass *p, struct dk_bytes token, uint32_t how)
 {
@@ -41,7 +50,7 @@ respelled(struct pass *p, struct dk_bytes token, uint32_t how)
   struct dk_bytes result = {copy, token.len};
 
   memcpy(copy, token.ptr, token.len);
-  switch (how % 8) {
+  switch (how % RESPELLINGS) {
   case 0: *last = (char)(*last ^ 1); break;
   case 1: result.len--; copy[result.len] = '\0'; break;
   case 2: copy[result.len++] = 'x'; break;
@@ -49,6 +58,12 @@ respelled(struct pass *p, struct dk_bytes token, uint32_t how)
   case 4: copy[result.len++] = ' '; break;
   case 5: copy[result.len++] = '0'; break;
   case 6: *last = '%'; break;
+  case 7: change_case(copy, token.len); break;
+  case 8:
+    memcpy(copy + 1, token.ptr, token.len);
+    copy[0] = ' ';
+    result.len++;
+    break;
   default: copy[token.len / 2] = (char)(copy[token.len / 2] ^ 0x20);
   }
   if (result.len == 0 || memchr(result.ptr, 0, result.len) != NULL || same_bytes(result, token))

@@ -45,6 +45,7 @@ uint64_t odd_number(struct chance *chance);
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
+enum { RESPELLINGS = 10 };
 /* A token that an earlier step was given. */
 struct token_ref {
   uint32_t fetch;   /* the number of that step; 0: no step, the token is made up */

@@ -363,7 +363,7 @@ run_random(struct matrix *matrix, struct cells *cells, size_t *n_run)
 static void
 judge_random(struct matrix *matrix)
 {
-  enum { LEAST_PERCENT = 80 };
+  enum { LEAST_PERCENT = 86 };
   struct dk_text name = DK_TEXT_EMPTY, missed = DK_TEXT_EMPTY;
   size_t found = 0;
 
