@@ -204,10 +204,12 @@ lockfile_close(struct lockfile *l)
   *l = (struct lockfile){.fd = -1};
 }
 
-void
-lockfile_unlink(struct lockfile *l)
+dk_status
+lockfile_unlink(struct lockfile *l, struct why *why)
 {
-  unlink(l->path);
+  if (unlink(l->path) == 0 || errno == ENOENT)
+    return DK_OK;
+  return why_errno(why, errno, "the lock file cannot be removed", l->path);
 }
 
 /* A process that is about to use the file has to take the store first, and then sees that it was

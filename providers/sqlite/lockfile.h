@@ -97,7 +97,7 @@ dk_status lockfile_use(struct lockfile *l, struct why *why);
 
 /* Removes the file; only while it is held.  A process that waits for it sees that it is not
  * current. */
-void lockfile_unlink(struct lockfile *l);
+dk_status lockfile_unlink(struct lockfile *l, struct why *why);
 /* The same, but not if another has the store open. */
 void lockfile_unlink_if_unused(struct lockfile *l);
 

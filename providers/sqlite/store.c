@@ -423,7 +423,7 @@ destroy(const struct settings *settings, struct bell *bell, int wake_fd, struct 
   const bool had_lock = !lock.is_new;
   dk_status status = destroy_locked(settings, had_lock, wake_fd, why);
   if (status == DK_OK)
-    lockfile_unlink(&lock);
+    status = lockfile_unlink(&lock, why);
   else if (!had_lock)
     lockfile_unlink_if_unused(&lock);
   lockfile_close(&lock);

@@ -83,12 +83,30 @@ test_one_owner(void)
   close_handle(&b);
   cmp_ok(lockfile_take(&a.lock, 0, -1, &why), "==", DK_OK, "it is free after the close");
   ok(is_current(&a.lock), "it is the file of its name");
-  lockfile_unlink(&a.lock);
+  cmp_ok(lockfile_unlink(&a.lock, &why), "==", DK_OK, "it is removed");
   ok(!is_current(&a.lock), "and is not when it was removed");
   open_handle(&b, store);
   ok(!is_current(&a.lock), "nor when there is another");
   close_handle(&a);
   close_handle(&b);
+}
+
+/* destroy_store must not answer that nothing is left. */
+static void
+test_removal_fails(void)
+{
+  const char *store = place("stays");
+  struct handle h;
+
+  open_handle(&h, store);
+  unlink(h.lock.path);
+  if (mkdir(h.lock.path, 0700) != 0)
+    BAIL_OUT("mkdir %s", h.lock.path);
+  expect_refused(lockfile_unlink(&h.lock, &why), DK_REFUSED, "stays-lock", "cannot be removed",
+                 "a file that cannot be removed is reported");
+  rmdir(h.lock.path);
+  cmp_ok(lockfile_unlink(&h.lock, &why), "==", DK_OK, "one that is removed already is not");
+  close_handle(&h);
 }
 
 /* A failed open removes the lock file that it has made, unless other handles use it. */
@@ -588,6 +606,7 @@ main(void)
   plan(NO_PLAN);
   begin();
   test_one_owner();
+  test_removal_fails();
   test_in_use();
   test_woken();
   test_nobody_passes();
