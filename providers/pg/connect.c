@@ -232,6 +232,7 @@ finish_connecting(struct connection *c, struct dk_call *call, struct why *why)
   return DK_OK;
 }
 
+/* Every server reports both when it accepts a connection. */
 static dk_status
 check_version(const struct connection *c, struct why *why)
 {
@@ -239,14 +240,18 @@ check_version(const struct connection *c, struct why *why)
   const char *name = PQparameterStatus(c->pg, "server_version");
   const char *encoding = PQparameterStatus(c->pg, "server_encoding");
 
+  if (version == 0 || !name || !encoding)
+    return why_set(why, DK_NO_MEMORY,
+                   "connect: libpq has no version or no encoding of %s, which it forgets if memory "
+                   "runs out; give the process more memory, and try again", c->settings->shown);
   if (version < MIN_SERVER_VERSION)
     return why_set(why, DK_REFUSED, "%s has version %s; expected %d or later", c->settings->shown,
-                   name ? name : "unknown", MIN_SERVER_VERSION / 10000);
-  if (!encoding || strcmp(encoding, "UTF8") != 0)
+                   name, MIN_SERVER_VERSION / 10000);
+  if (strcmp(encoding, "UTF8") != 0)
     return why_set(why, DK_REFUSED,
                    "the database \"%s\" of %s has the encoding %s; expected UTF8; create one with "
                    "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0",
-                   PQdb(c->pg), c->settings->shown, encoding ? encoding : "unknown");
+                   PQdb(c->pg), c->settings->shown, encoding);
   return DK_OK;
 }
 

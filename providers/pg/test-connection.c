@@ -15,6 +15,7 @@
 
 struct greeting {
   const char *version, *encoding;
+  bool reports_nothing; /* so it seems if libpq has no memory to note what is reported */
   struct fake_session session;
   const char *severity, *sqlstate, *message; /* instead of a greeting, or a notice before it */
 };
@@ -33,7 +34,10 @@ serve_greeting(int fd, void *context)
   fake_welcome(fd);
   if (g->sqlstate)
     fake_error(fd, 'N', g->severity, g->sqlstate, g->message);
-  fake_greet(fd, g->version ? g->version : "15.1", g->encoding ? g->encoding : "UTF8");
+  if (g->reports_nothing)
+    fake_ready(fd, 'I');
+  else
+    fake_greet(fd, g->version ? g->version : "15.1", g->encoding ? g->encoding : "UTF8");
   if (!fake_read_request(fd))
     return;
   fake_session(fd, &g->session);
@@ -55,6 +59,8 @@ test_greetings(void)
     {"an old server", {.version = "12.9"}, 0, DK_REFUSED, "version 12.9; expected 13"},
     {"an older one", {.version = "9.6.24"}, 0, DK_REFUSED, "version 9.6.24; expected 13"},
     {"another encoding", {.encoding = "LATIN1"}, 0, DK_REFUSED, "LATIN1; expected UTF8"},
+    {"no version and no encoding", {.reports_nothing = true}, 0, DK_NO_MEMORY,
+     "give the process more memory, and try again"},
     {"a standby", {.session = {.is_standby = true}}, 0, DK_UNAVAILABLE,
      "target_session_attrs=read-write"},
     {"a standby, to read", {.session = {.is_standby = true}}, DK_OPEN_READ_ONLY, DK_OK, ""},
