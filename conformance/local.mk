@@ -149,6 +149,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/prune.c \
 	conformance/checks/queue.c \
 	conformance/checks/limits.c \
+	conformance/checks/open-fails.c \
 	conformance/checks/linear.c \
 	conformance/checks/mass.c \
 	conformance/checks/no-state.c \
@@ -184,11 +185,13 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/kit/check.h \
 	conformance/kit/common.c \
 	conformance/kit/copy.c \
+	conformance/kit/disk-names.c \
 	conformance/kit/disk.c \
 	conformance/kit/disk.h \
 	conformance/kit/drain.c \
 	conformance/kit/engine.h \
 	conformance/kit/expect.c \
+	conformance/kit/faults.c \
 	conformance/kit/forks.c \
 	conformance/kit/growth.c \
 	conformance/kit/hurt.c \

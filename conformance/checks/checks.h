@@ -73,6 +73,14 @@ void expect_messages(struct dk_check *t, const struct dk_turn *turn, const char 
     kit_expect_status(t, answer_, DK_OK, #call, __FILE__, __LINE__);                               \
   } while (0)
 
+/* ---- stores ---------------------------------------------------------------------------------- */
+
+/* DK_OPEN_HOST_CLOCK, if the provider can use the host's clock. */
+uint32_t clock_flag(struct dk_check *t);
+/* After destroy_store, of the check's own store (NULL) or another one: it is not found, and no file
+ * of it is left. */
+void expect_no_store(struct dk_check *t, const char *store_suffix);
+
 /* ---- races ----------------------------------------------------------------------------------- */
 
 /* An actor whose calls may overlap with those of others: a thread where the provider's handle takes

@@ -142,6 +142,21 @@ schedule_many(struct dk_check *t, struct dk_item like, uint64_t n)
   }
 }
 
+uint32_t
+clock_flag(struct dk_check *t)
+{
+  return provider(t)->clocks & DK_CLOCK_HOST ? (uint32_t)DK_OPEN_HOST_CLOCK : 0u;
+}
+
+void
+expect_no_store(struct dk_check *t, const char *store_suffix)
+{
+  const char *left = left_of_store(t, store_suffix);
+
+  expect(t, left == NULL, "destroy_store removes all files of the store, but left %s", left);
+  expect_status(t, open_status(t, clock_flag(t), store_suffix), DK_NOT_FOUND);
+}
+
 struct actor *
 racer(struct dk_check *t)
 {

@@ -339,7 +339,7 @@ fail_once(struct dk_check *t, struct actor *worker, const struct scene *scene, c
 
   close_handle(t, NULL);
   open_handle(t, worker);
-  fail_in_next_call(t, worker, error, lasts, n);
+  fail_in_next_call(t, worker, (struct fault){CHANGES_FILE, error, lasts, n});
   dk_status status = scene->act(t, worker, id, token, false);
   struct last_call last = last_call_of(t, worker);
   say_in_trace(t, "call %u was to fail, of %u: %s", n, last.calls, last.at);
@@ -461,7 +461,7 @@ fail_to_read(struct dk_check *t, struct actor *worker, const struct scene *scene
 {
   open_handle(t, worker);
   struct dk_bytes token = scene->given(t, id);
-  fail_in_next_read(t, worker, ETIMEDOUT, lasts, n);
+  fail_in_next_call(t, worker, (struct fault){READS_FILE, ETIMEDOUT, lasts, n});
   dk_status status = scene->act(t, worker, id, token, false);
   struct last_call last = last_call_of(t, worker);
   say_in_trace(t, "read %u was to fail, of %u: %s", n, last.calls, last.at);

@@ -20,7 +20,7 @@ open_to_write(struct dk_check *t)
 void
 abi_reader_makes_nothing(struct dk_check *t)
 {
-  uint32_t clock = provider(t)->clocks & DK_CLOCK_HOST ? DK_OPEN_HOST_CLOCK : 0u;
+  uint32_t clock = clock_flag(t);
 
   expect_status(t, open_status(t, clock | DK_OPEN_READ_ONLY | DK_OPEN_CREATE, "absent"),
                 DK_NOT_FOUND);

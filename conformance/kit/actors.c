@@ -614,44 +614,6 @@ kill_process(struct dk_check *t, struct actor *actor)
 }
 
 void
-kill_in_next_call(struct dk_check *t, struct actor *process, enum end_of_process how, uint32_t n)
-{
-  if (process == NULL || process->kind != IS_PROCESS || process->given)
-    kit_trouble(t, "kill_in_next_call() is for another process that has no call running");
-  process->doom = (struct kit_doom){.end = (int32_t)how, .at = n};
-}
-
-void
-fail_in_next_call(struct dk_check *t, struct actor *process, int error, bool lasts, uint32_t n)
-{
-  if (process == NULL || process->kind != IS_PROCESS || process->given || n == 0)
-    kit_trouble(t, "fail_in_next_call() is for another process that has no call running");
-  process->doom = (struct kit_doom){.error = error, .lasts = lasts, .at = n};
-}
-
-void
-fail_in_next_read(struct dk_check *t, struct actor *process, int error, bool lasts, uint32_t n)
-{
-  fail_in_next_call(t, process, error, lasts, n);
-  process->doom.reads = true;
-}
-
-struct last_call
-last_call_of(struct dk_check *t, struct actor *process)
-{
-  const struct kit_doom *doom = &kit_actor(t, process)->op.doom;
-
-  return (struct last_call){
-    .answered = doom->has_answered != 0,
-    .status = process->op.status,
-    .calls = doom->n_calls,
-    .writes = doom->n_writes,
-    .syncs = doom->n_syncs,
-    .at = doom->call,
-  };
-}
-
-void
 kit_quit_processes(struct dk_check *t, bool in_peace)
 {
   for (int i = 1; i <= KIT_PROCESSES; i++) {

@@ -47,10 +47,9 @@ kit_run_plain(struct dk_check *t, struct actor *who)
   reopen_before_call(t, who);
   dk_caller_set_actor(who->caller, 0);
   struct dk_store *store = store_in_turn(t, who);
-  kit_shortage_arm(t->is_short ? &t->shortage : NULL);
+  kit_faults_begin(t, &who->op);
   kit_op_run(&who->op, store, who->caller);
-  kit_shortage_arm(NULL);
-  t->is_short = false;
+  kit_faults_end(t);
   if (dk_cancelled(who->canceller))
     dk_canceller_reset(who->canceller);
 }

@@ -136,8 +136,7 @@ kit_begin(struct dk_check *t, struct actor *who, enum op_kind kind)
   who->op.variation = t->job->check == NULL ? NULL : t->job->check->variation;
   if (who->op.variation != NULL && t->provider != NULL)
     who->op.limits = *t->provider->limits;
-  who->op.doom = who->doom;
-  memset(&who->doom, 0, sizeof(who->doom));
+  kit_take_doom(who);
   return &who->op;
 }
 

@@ -185,15 +185,25 @@ void kill_process(struct dk_check *t, struct actor *actor);   /* SIGKILL: it can
 enum end_of_process { KILLED = 1, TORN, POWER_CUT, FAILED };
 void kill_in_next_call(struct dk_check *t, struct actor *process, enum end_of_process how,
                        uint32_t n);
-/* In the next call of this process the n-th such call fails with this errno; `lasts`: so do all
- * that follow it.  The process lives on. */
-void fail_in_next_call(struct dk_check *t, struct actor *process, int error, bool lasts,
-                       uint32_t n);
-/* The same, of the calls by which it reads a file. */
-void fail_in_next_read(struct dk_check *t, struct actor *process, int error, bool lasts,
-                       uint32_t n);
-/* In the next call of the check's own, the n-th request for memory that the provider makes fails;
- * `lasts`: so do all that follow it.  And how many requests that call has made. */
+/* In the next call of this process, or of the check's own (NULL; or in its next open or
+ * destroy_store), the n-th call of this kind that the provider makes fails with this errno;
+ * `lasts`: so do all that follow it.  The process lives on. */
+enum failing {
+  CHANGES_FILE,     /* or syncs it, or changes a name or its rights */
+  READS_FILE,
+  OPENS_FILE,       /* by its name */
+  ASKS_DESCRIPTOR   /* for any: a file, a socket, an eventfd, ... */
+};
+struct fault {
+  enum failing of;
+  int error;
+  bool lasts;
+  uint32_t n;
+};
+void fail_in_next_call(struct dk_check *t, struct actor *actor, struct fault fault);
+/* In the next call of the check's own, open or destroy_store, the n-th request for memory that the
+ * provider makes fails; `lasts`: so do all that follow it.  And how many requests that call has
+ * made. */
 void run_out_of_memory(struct dk_check *t, uint32_t n, bool lasts);
 uint32_t requests_for_memory(struct dk_check *t);
 /* What became of the last of the calls that were to be killed or to fail. */
@@ -203,7 +213,7 @@ struct last_call {
   uint32_t calls, writes, syncs; /* that reached the files */
   const char *at;         /* the last one: "pwrite of 4096 bytes to store-wal" */
 };
-struct last_call last_call_of(struct dk_check *t, struct actor *process);
+struct last_call last_call_of(struct dk_check *t, struct actor *actor);
 
 /* ---- operations ------------------------------------------------------------------------------ */
 /* All of them trace themselves.  Those that return dk_status are for expect_status and must. */
@@ -550,6 +560,8 @@ struct dk_bytes filled(struct dk_check *t, size_t n, char byte);
 bool same_bytes(struct dk_bytes a, struct dk_bytes b);
 void close_handle(struct dk_check *t, struct actor *actor);  /* NULL: the check's own */
 void open_handle(struct dk_check *t, struct actor *actor);   /* again, after close_handle */
+/* The same, of the check's own; whatever the answer is. */
+dk_status try_open_handle(struct dk_check *t);
 /* Opens the check's own handle with a host whose table ends after `host_size` bytes. */
 void open_handle_of_older_host(struct dk_check *t, size_t host_size);
 /* Opens the check's own handle again, closed before, with DK_OPEN_READ_ONLY. */
@@ -557,6 +569,9 @@ void open_handle_to_read(struct dk_check *t);
 /* Opens with just these flags, and closes.  The store is the check's own (NULL), or another one. */
 dk_status open_status(struct dk_check *t, uint32_t flags, const char *store_suffix);
 dk_status destroy_store(struct dk_check *t, const char *store_suffix);
+/* The name of a file in the store's folder that begins as the store's does, or NULL: for stores
+ * whose value is a path. */
+const char *left_of_store(struct dk_check *t, const char *store_suffix);
 /* Opens the check's own handle again, closed before, by this library, which takes the place of the
  * plugin and calls it. */
 void open_handle_through(struct dk_check *t, struct dk_library *library);

@@ -132,6 +132,14 @@ is_file(int fd)
   return fstat(fd, &now) == 0 && S_ISREG(now.st_mode);
 }
 
+static const char *
+last_part_of(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+
+  return slash != NULL ? slash + 1 : path;
+}
+
 static void
 name_file(int fd, char *buffer, size_t size)
 {
@@ -141,35 +149,44 @@ name_file(int fd, char *buffer, size_t size)
   snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
   n = readlink(link, path, sizeof(path) - 1);
   path[n > 0 ? n : 0] = '\0';
-  const char *slash = strrchr(path, '/');
-  snprintf(buffer, size, "%.60s", slash != NULL ? slash + 1 : path);
+  snprintf(buffer, size, "%.60s", last_part_of(path));
 }
 
-/* What counts the calls that read, or those that change or sync; NULL: nothing does. */
+/* What counts the calls of this kind; NULL: nothing does. */
 static struct kit_doom *
-armed_for(bool reads)
+armed_for(enum kit_kind kind)
 {
   struct kit_doom *doom = atomic_load(&armed);
+  bool is_counted = doom != NULL && (doom->kind == (int32_t)kind ||
+                                     (doom->kind == KIT_DESCRIPTORS && kind == KIT_OPENS));
 
-  return doom != NULL && (doom->reads != 0) == reads ? doom : NULL;
+  return is_counted ? doom : NULL;
 }
 
 /* Counts it; true: this is the call that `doom` is about. */
 static bool
+is_the_one(struct kit_doom *doom, bool syncs_it)
+{
+  uint32_t number = atomic_fetch_add(&doom->n_calls, 1) + 1;
+
+  if (doom->kind == KIT_CHANGES)
+    atomic_fetch_add(syncs_it ? &doom->n_syncs : &doom->n_writes, 1);
+  return number == doom->at || (doom->lasts != 0 && doom->at > 0 && number > doom->at);
+}
+
+/* The same, of a call on a descriptor. */
+static bool
 is_reached(struct kit_doom *doom, const char *call, int fd, size_t n, bool syncs_it)
 {
   char name[64] = "";
-  uint32_t number = atomic_fetch_add(&doom->n_calls, 1) + 1;
 
-  if (doom->reads == 0)
-    atomic_fetch_add(syncs_it ? &doom->n_syncs : &doom->n_writes, 1);
   if (fd >= 0)
     name_file(fd, name, sizeof(name));
   if (n > 0)
     snprintf(doom->call, sizeof(doom->call), "%s of %zu bytes to %s", call, n, name);
   else
     snprintf(doom->call, sizeof(doom->call), "%s of %s", call, name);
-  return number == doom->at || (doom->lasts != 0 && doom->at > 0 && number > doom->at);
+  return is_the_one(doom, syncs_it);
 }
 
 /* What is to happen to a call, once `guard` is held.  0: it is made; else its errno. */
@@ -211,7 +228,7 @@ place_of_write(int fd)
 static bool
 is_watched(void)
 {
-  return armed_for(false) != NULL || atomic_load(&is_recording);
+  return armed_for(KIT_CHANGES) != NULL || atomic_load(&is_recording);
 }
 
 /* Of a write: not watched, so that it is made at once; to be made under `guard`; to fail. */
@@ -220,7 +237,7 @@ enum course { UNWATCHED, WATCHED, FAILS };
 static enum course
 begin_write(const char *call, int fd, const void *bytes, size_t n, off_t at)
 {
-  struct kit_doom *doom = armed_for(false);
+  struct kit_doom *doom = armed_for(KIT_CHANGES);
   int reason = errno;
 
   if (!is_watched() || !is_file(fd)) {
@@ -288,8 +305,6 @@ EXPORTED int ftruncate64(int fd, off_t size);
 EXPORTED int fsync(int fd);
 EXPORTED int fdatasync(int fd);
 EXPORTED int msync(void *address, size_t length, int flags);
-EXPORTED int rename(const char *from, const char *to);
-EXPORTED int unlink(const char *path);
 
 ssize_t
 write(int fd, const void *bytes, size_t n)
@@ -351,7 +366,7 @@ pwritev(int fd, const struct iovec *pieces, int n, off_t at)
 static bool
 begin_read(const char *call, int fd, size_t n)
 {
-  struct kit_doom *doom = armed_for(true);
+  struct kit_doom *doom = armed_for(KIT_READS);
   int reason = errno, error = 0;
 
   if (doom != NULL && is_file(fd)) {
@@ -423,7 +438,7 @@ ftruncate64(int fd, off_t size)
 static bool
 begin_sync(const char *call, int fd)
 {
-  struct kit_doom *doom = armed_for(false);
+  struct kit_doom *doom = armed_for(KIT_CHANGES);
   int reason = errno;
 
   atomic_fetch_add_explicit(&syncs, 1, memory_order_relaxed);
@@ -473,37 +488,20 @@ msync(void *address, size_t length, int flags)
   return (int)syscall(SYS_msync, address, length, flags);
 }
 
-/* Names: counted, and not brought back.  False: it fails. */
-static bool
-begin_name(const char *call, const char *path)
+/* ---- names ----------------------------------------------------------------------------------- */
+
+bool
+kit_disk_begins(enum kit_kind kind, const char *call, const char *name)
 {
-  struct kit_doom *doom = armed_for(false);
+  struct kit_doom *doom = armed_for(kind);
   int reason = errno;
 
   if (doom == NULL)
     return true;
-  const char *slash = strrchr(path, '/');
   pthread_mutex_lock(&guard);
-  bool reached = is_reached(doom, call, -1, 0, false);
-  snprintf(doom->call, sizeof(doom->call), "%s of %s", call, slash != NULL ? slash + 1 : path);
-  int error = meet(doom, reached);
+  snprintf(doom->call, sizeof(doom->call), "%s of %.60s", call, last_part_of(name));
+  int error = meet(doom, is_the_one(doom, false));
   pthread_mutex_unlock(&guard);
   errno = error != 0 ? error : reason;
   return error == 0;
-}
-
-int
-rename(const char *from, const char *to)
-{
-  if (!begin_name("rename", from))
-    return -1;
-  return (int)syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);
-}
-
-int
-unlink(const char *path)
-{
-  if (!begin_name("unlink", path))
-    return -1;
-  return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 }

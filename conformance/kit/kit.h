@@ -106,7 +106,7 @@ struct op {
   struct dk_stats stats;
   struct dk_removed removed;
   int64_t began_ns, ended_ns;      /* real time, for the witness of a race */
-  struct kit_doom doom;            /* of a process */
+  struct kit_doom doom;            /* what it meets */
   const struct variation *variation; /* NULL: none */
   struct dk_limits limits;         /* the provider's, for a variation */
   char distorted[80];              /* what came back otherwise than it was sent; "": nothing */
@@ -421,6 +421,14 @@ void kit_overwrite(struct dk_bytes lent);
 void *kit_alloc(struct dk_check *t, struct dk_arena *arena, size_t n, size_t size);
 void *kit_grow(struct dk_check *t, struct dk_arena *arena, void *old, size_t n, size_t *room,
                size_t size);
+
+/* ---- faults (faults.c) ----------------------------------------------------------------------- */
+
+/* What this actor's next call is to meet becomes that of its operation. */
+void kit_take_doom(struct actor *who);
+/* From here on, until the end, this process meets what the operation is to meet. */
+void kit_faults_begin(struct dk_check *t, struct op *op);
+void kit_faults_end(struct dk_check *t);
 
 /* ---- calls (call.c) -------------------------------------------------------------------------- */
 

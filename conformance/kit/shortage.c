@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <link.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/auxv.h>
 
@@ -39,6 +38,15 @@ kit_shortage_arm(struct kit_shortage *shortage)
   atomic_store(&armed, shortage);
 }
 
+extern const char __executable_start[], etext[]; /* by the linker */
+
+bool
+kit_is_own_call(const void *caller)
+{
+  return (uintptr_t)caller >= (uintptr_t)__executable_start &&
+         (uintptr_t)caller < (uintptr_t)etext;
+}
+
 /* ---- in place of the C library's ------------------------------------------------------------- */
 
 #if defined __has_feature /* clang */
@@ -48,14 +56,12 @@ kit_shortage_arm(struct kit_shortage *shortage)
 #endif
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 
-extern const char __executable_start[], etext[]; /* by the linker */
-
 static bool
 is_exempt(const void *caller)
 {
   uintptr_t at = (uintptr_t)caller;
 
-  return (at >= (uintptr_t)__executable_start && at < (uintptr_t)etext) ||
+  return kit_is_own_call(caller) ||
          (at >= atomic_load(&linker_begin) && at < atomic_load(&linker_end));
 }
 

@@ -9,6 +9,7 @@
 #define DK_KIT_SHORTAGE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct kit_shortage {
@@ -19,5 +20,7 @@ struct kit_shortage {
 
 /* From here on this process counts, and does what `shortage` says; NULL: no longer. */
 void kit_shortage_arm(struct kit_shortage *shortage);
+/* Whether a call comes from the command itself: from this place in its code. */
+bool kit_is_own_call(const void *caller);
 
 #endif

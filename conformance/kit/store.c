@@ -5,6 +5,7 @@
  * stores of a killed check; and it is never one that existed before. */
 #include "conformance/kit/kit.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -237,8 +238,11 @@ try_open(struct dk_check *t, struct actor *who, uint32_t flags, const char *valu
   dk_caller_set_actor(who->caller, 0);
   kit_enter(t, "open");
   struct dk_library *library = t->through != NULL ? t->through : t->library;
+  kit_take_doom(who);
+  kit_faults_begin(t, &who->op);
   dk_status status =
     dk_store_open(library, &options, who->caller, flags, settings.items, settings.n, ret_store);
+  kit_faults_end(t);
   kit_left(t);
   return status;
 }
@@ -352,6 +356,23 @@ open_handle(struct dk_check *t, struct actor *actor)
     kit_run_handle_op(t, who, OP_OPEN);
   else
     judge_open(t, who, kit_open(t, who));
+}
+
+dk_status
+try_open_handle(struct dk_check *t)
+{
+  struct actor *who = kit_actor(t, NULL);
+  char name[32];
+
+  if (who->store != NULL)
+    kit_trouble(t, "try_open_handle(): it has a handle");
+  if (!kit_announce(t->report, t->pass_suffix))
+    kit_trouble(t, "more than %d stores at once", KIT_MAX_STORES);
+  dk_status status = kit_open(t, who);
+  kit_announce_made(t->report, t->pass_suffix, status);
+  say_in_trace(t, "open %s -> %s %s", who->name, kit_status_name(status, name, sizeof(name)),
+               status == DK_OK ? "" : dk_caller_failure(who->caller)->text);
+  return status;
 }
 
 void
@@ -490,6 +511,7 @@ kit_new_store(struct dk_check *t)
 static dk_status
 destroy(struct dk_check *t, const char *suffix)
 {
+  struct actor *who = kit_actor(t, NULL);
   char value[KIT_MAX_VALUE];
   struct dk_host_options options;
   dk_status status;
@@ -499,8 +521,10 @@ destroy(struct dk_check *t, const char *suffix)
   struct kit_settings settings = settings_for(t, value);
   kit_options(t->shared, &options);
   kit_enter(t, "destroy_store");
-  status = dk_store_destroy(t->library, &options, kit_actor(t, NULL)->caller, settings.items,
-                            settings.n);
+  kit_take_doom(who);
+  kit_faults_begin(t, &who->op);
+  status = dk_store_destroy(t->library, &options, who->caller, settings.items, settings.n);
+  kit_faults_end(t);
   kit_left(t);
   kit_judge_violation(t);
   if (status == DK_OK)
@@ -571,4 +595,26 @@ destroy_store(struct dk_check *t, const char *store_suffix)
   say_in_trace(t, "destroy_store(%s) -> %s", suffix,
                kit_status_name(status, name, sizeof(name)));
   return status;
+}
+
+const char *
+left_of_store(struct dk_check *t, const char *store_suffix)
+{
+  char suffix[64], value[KIT_MAX_VALUE];
+  const struct dirent *entry;
+  const char *left = NULL;
+
+  suffix_of(t, store_suffix, suffix);
+  if (!kit_store_value(t->shared, t->job, suffix, value, sizeof(value)) || value[0] != '/')
+    return NULL;
+  char *name = strrchr(value, '/');
+  *name++ = '\0';
+  DIR *folder = opendir(value);
+  while (folder != NULL && left == NULL && (entry = readdir(folder)) != NULL) {
+    if (strncmp(entry->d_name, name, strlen(name)) == 0)
+      left = kit_copy_bytes(t, &t->arena, bytes(entry->d_name)).ptr;
+  }
+  if (folder != NULL)
+    closedir(folder);
+  return left;
 }

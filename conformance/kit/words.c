@@ -67,19 +67,6 @@ skip_check(struct dk_check *t, const char *why)
   kit_skip(t, "%s", why);
 }
 
-void
-run_out_of_memory(struct dk_check *t, uint32_t n, bool lasts)
-{
-  t->shortage = (struct kit_shortage){.at = n, .lasts = lasts};
-  t->is_short = true;
-}
-
-uint32_t
-requests_for_memory(struct dk_check *t)
-{
-  return atomic_load(&t->shortage.n_calls);
-}
-
 struct dk_store *
 store_of(struct dk_check *t, struct actor *actor)
 {

@@ -507,11 +507,12 @@ leave(struct op *op, dk_status status)
 static dk_status
 refuse_path(struct op *op, const char *path)
 {
-  if (errno == ENOENT)
-    return refuse(op, DK_NOT_FOUND, "there is no store at %s", path);
-  if (errno == ENOMEM || errno == EMFILE || errno == ENFILE || errno == ENOSPC || errno == EIO)
-    return refuse(op, DK_UNAVAILABLE, "cannot open %s: %s", path, strerror(errno));
-  return refuse(op, DK_REFUSED, "cannot open %s: %s", path, strerror(errno));
+  const struct store *s = op->s;
+  bool may_pass = REFUSED(M_ERR_NO_DESCRIPTOR_IS_REFUSED, errno == EMFILE || errno == ENFILE) ||
+                  errno == ENOMEM || errno == ENOSPC || errno == EIO || errno == ETIMEDOUT;
+  dk_status status = errno == ENOENT ? DK_NOT_FOUND : may_pass ? DK_UNAVAILABLE : DK_REFUSED;
+  return refuse(op, status, "%s %s: %s",
+                errno == ENOENT ? "there is no store at" : "cannot open", path, strerror(errno));
 }
 
 static dk_status
@@ -584,8 +585,10 @@ settle_header(struct op *op, const char *path, bool may_create)
   if (DEFECT(M_TIME_CLOCK_NOT_COMPARED, is_of_other) ||                            /* TIME-7 */
       DEFECT(M_TIME_READER_NOT_COMPARED, is_of_other && s->is_read_only))
     return DK_OK;
+  if (REFUSED(M_ERR_UNREADABLE_HEADER_IS_CORRUPT, size < 0))
+    return refuse_path(op, path);
   if (size < 0 || memcmp(found, header, (size_t)size) != 0)
-    return size < 0 ? refuse_path(op, path) : refuse_header(op, path, found, (size_t)size);
+    return refuse_header(op, path, found, size < 0 ? 0 : (size_t)size);
   if (!may_create)
     return refuse(op, DK_NOT_FOUND, "there is no store at %s: it was never finished", path);
   return make_header(op, header, path);
@@ -691,7 +694,8 @@ log_destroy(struct op *op, const char *path)
     empty_neighbours(path);
   if (MUTANT(M_ABI_DESTROY_HIDES))
     hide(path, false);
-  if (REFUSED(M_ABI_DESTROY_LEAVES_STORE, true) && unlink(path) < 0 && errno != ENOENT)
+  if (REFUSED(M_ABI_DESTROY_LEAVES_STORE, true) && unlink(path) < 0 &&
+      REFUSED(M_ABI_DESTROY_IGNORES_ERRORS, errno != ENOENT))
     return refuse_path(op, path);
   return DK_OK;
 }

@@ -67,8 +67,10 @@ model_provider_begin(struct op *op, const struct dk_open *open)
 
   TRY(choose_mutant(op, settings.mutant));
   TRY(refuse_unknown(op, open->flags & ~known, "a flag of open"));
+  const struct store *s = op->s;
   if (state_init(op->s) != DK_OK)
-    return refuse(op, DK_NO_MEMORY, "out of memory");
+    return refuse(op, MUTANT(M_ERR_NO_MEMORY_REFUSES_OPEN) ? DK_REFUSED : DK_NO_MEMORY,
+                  "out of memory");
   return log_open(op, settings.store, open->flags);
 }
 
