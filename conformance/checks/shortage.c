@@ -171,8 +171,13 @@ tell_admin(struct poverty *p, const char *id)
   make(p, "list_executions", try_list_executions(t, id), DK_OK);
   make(p, "read_messages", try_read_messages(t, id), DK_OK);
   make(p, "read_stats", try_read_stats(t), DK_OK);
+  make(p, "prune_executions", prune(t, id, .keep = 1), DK_OK);
   make(p, "delete_instances", delete_instances(t, .ids = {id}), DK_NOT_FOUND);
   expect(t, !read_history(t, id)->found, "the deleted instance is no longer there");
+  must(t, enqueue(t, id));
+  must(t, ack_turn(t, fetch_turn(t), .status = DK_COMPLETED));
+  make(p, "delete_matching", delete_matching(t, .only = {.ids = {id}}), DK_OK);
+  expect(t, !read_history(t, id)->found, "the instance that the filter selects is deleted");
 }
 
 /* ---- through all calls ----------------------------------------------------------------------- */
