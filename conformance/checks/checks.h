@@ -81,6 +81,15 @@ uint32_t clock_flag(struct dk_check *t);
  * of it is left. */
 void expect_no_store(struct dk_check *t, const char *store_suffix);
 
+/* ---- shortages ------------------------------------------------------------------------------- */
+
+/* Under Valgrind a round takes fifty times as long, and with a server, too, it takes long: so that
+ * some of the places where something can fail are enough. */
+bool takes_long(struct dk_check *t);
+/* Which request for memory fails after the one with this number, 0 first.  They are many, and the
+ * first ones matter most. */
+uint32_t further_request(struct dk_check *t, uint32_t n);
+
 /* ---- races ----------------------------------------------------------------------------------- */
 
 /* An actor whose calls may overlap with those of others: a thread where the provider's handle takes

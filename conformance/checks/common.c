@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The words that the checks of several areas share. */
 #include "conformance/checks/checks.h"
+#include "conformance/kit/engine.h"
 
 struct taken_turns
 take_turns(struct dk_check *t)
@@ -155,6 +156,20 @@ expect_no_store(struct dk_check *t, const char *store_suffix)
 
   expect(t, left == NULL, "destroy_store removes all files of the store, but left %s", left);
   expect_status(t, open_status(t, clock_flag(t), store_suffix), DK_NOT_FOUND);
+}
+
+bool
+takes_long(struct dk_check *t)
+{
+  return kit_under_memcheck() || provider(t)->shared >= 3;
+}
+
+uint32_t
+further_request(struct dk_check *t, uint32_t n)
+{
+  enum { FIRST = 4 };
+
+  return n < FIRST ? n + 1 : takes_long(t) ? 2 * n : n + n / 2;
 }
 
 struct actor *

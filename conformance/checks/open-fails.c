@@ -162,24 +162,14 @@ destroy_again(struct trial *trial)
 
 /* ---- through all places ---------------------------------------------------------------------- */
 
-/* Under Valgrind a round takes fifty times as long, and a server takes long to make a store, so
- * that some of the places are enough.  Requests for memory are many, and the first ones matter
- * most. */
-static bool
-takes_long(struct dk_check *t)
-{
-  return kit_under_memcheck() || provider(t)->shared >= 3;
-}
-
 static uint32_t
 next_place(const struct trial *trial)
 {
-  enum { AMONG = 12, FIRST = 4 };
-  uint32_t n = trial->n;
+  enum { AMONG = 12 };
 
-  if (trial->lack->is_memory && n >= FIRST)
-    return takes_long(trial->t) ? 2 * n : n + n / 2;
-  return n + (!trial->lack->is_memory && kit_under_memcheck() && n > 0 ? AMONG : 1);
+  if (trial->lack->is_memory)
+    return further_request(trial->t, trial->n);
+  return trial->n + (kit_under_memcheck() && trial->n > 0 ? AMONG : 1);
 }
 
 static uint32_t

@@ -3,10 +3,11 @@
  * once or from then on.  The operation may answer that it should be tried again, and nothing else;
  * made again it succeeds, at once, and in the end it was done once.
  *
- * All operations make one story, which is repeated for each of them and for each request. */
+ * The operations make one story, and those of durakit.admin/1 another one.  Each is repeated for
+ * each of its calls and for each request. */
 #include <stdio.h>
 
-#include "conformance/checks/checks.h"
+#include "conformance/checks/admin.h"
 #include "conformance/kit/engine.h"
 
 /* Which call of the story meets the shortage, and where. */
@@ -164,9 +165,22 @@ tell_end(struct poverty *p, const char *id)
 }
 
 static void
+tell_operations(struct poverty *p, const char *id)
+{
+  tell_turns(p, id);
+  tell_work(p, id);
+  tell_end(p, id);
+  advance(p->t, 8 * LEASE_MS);
+  expect_no_turn(p->t);
+  expect_no_work(p->t);
+}
+
+static void
 tell_admin(struct poverty *p, const char *id)
 {
   struct dk_check *t = p->t;
+
+  given_root(t, id, DK_COMPLETED);
   make(p, "list_instances", try_list_instances(t), DK_OK);
   make(p, "list_executions", try_list_executions(t, id), DK_OK);
   make(p, "read_messages", try_read_messages(t, id), DK_OK);
@@ -174,57 +188,50 @@ tell_admin(struct poverty *p, const char *id)
   make(p, "prune_executions", prune(t, id, .keep = 1), DK_OK);
   make(p, "delete_instances", delete_instances(t, .ids = {id}), DK_NOT_FOUND);
   expect(t, !read_history(t, id)->found, "the deleted instance is no longer there");
-  must(t, enqueue(t, id));
-  must(t, ack_turn(t, fetch_turn(t), .status = DK_COMPLETED));
+  given_root(t, id, DK_COMPLETED);
   make(p, "delete_matching", delete_matching(t, .only = {.ids = {id}}), DK_OK);
   expect(t, !read_history(t, id)->found, "the instance that the filter selects is deleted");
 }
 
 /* ---- through all calls ----------------------------------------------------------------------- */
 
-static void
-tell(struct poverty *p, const char *id)
-{
-  p->call = 0;
-  tell_turns(p, id);
-  tell_work(p, id);
-  tell_end(p, id);
-  if (dk_store_extension(store_of(p->t, NULL), DK_ADMIN) != NULL)
-    tell_admin(p, id);
-  advance(p->t, 8 * LEASE_MS);
-  expect_no_turn(p->t);
-  expect_no_work(p->t);
-}
+typedef void story_fn(struct poverty *p, const char *id);
 
-/* Requests 1, 2, 3, 4, 6, 9, ... of each call, as many as it makes. */
+/* Once for each of its calls as the victim, and each request in it.  Gives how many there were. */
 static uint32_t
-further(uint32_t at)
+tell_again_and_again(struct dk_check *t, story_fn *story)
 {
-  return at < 4 ? at + 1 : at + at / 2;
+  struct poverty p = {.t = t, .call = 1};
+  uint32_t all = 0;
+  char id[64];
+
+  for (p.victim = 1; p.victim <= p.call; p.victim++)
+    for (int lasts = 0; lasts < 2; lasts++) {
+      p.lasts = lasts;
+      p.seen = p.at = 0;
+      while (p.seen >= p.at) { /* it was reached */
+        p.at = further_request(t, p.at);
+        p.call = 0;
+        snprintf(id, sizeof id, "inst-%u-%d-%u", p.victim, lasts, p.at);
+        story(&p, id);
+        all += p.seen;
+      }
+    }
+  return all;
 }
 
 /* ERR-1: in whichever request of an operation memory runs out. */
 void
 err_no_memory(struct dk_check *t)
 {
-  struct poverty p = {.t = t, .call = 1};
-  uint32_t all = 0, round = 0;
-  char id[64];
+  uint32_t all = 0;
 
   if (provider(t)->runtime & DK_RUNTIME_ABORTS)
     skip_check(t, "does not judge a provider whose library ends the process where memory runs out "
                "(DK_RUNTIME_ABORTS)");
-  for (p.victim = 1; p.victim <= p.call; p.victim++)
-    for (int lasts = 0; lasts < 2; lasts++) {
-      p.lasts = lasts;
-      p.seen = p.at = 0;
-      while (p.seen >= p.at) { /* it was reached */
-        p.at = further(p.at);
-        snprintf(id, sizeof id, "inst-%u", ++round);
-        tell(&p, id);
-        all += p.seen;
-      }
-    }
+  if (dk_store_extension(store_of(t, NULL), DK_ADMIN) != NULL)
+    all += tell_again_and_again(t, tell_admin);
+  all += tell_again_and_again(t, tell_operations);
   if (all == 0)
     skip_check(t, "does not see how this provider asks for memory: not by functions of the C "
                "library that the kit can stand in for (malloc, calloc, realloc, ...)");
