@@ -410,9 +410,8 @@ write_record(struct op *op, struct dk_bytes record)
   if (write_all(s->fd, record.ptr, record.len, s->end) < 0) {
     int error = errno;
     (void)!ftruncate(s->fd, s->end);
-    if (MUTANT(M_ERR_FULL_DISK_IS_INTERNAL))
-      return refuse(op, DK_INTERNAL, "cannot append to the log: %s", strerror(error));
-    return refuse(op, DK_UNAVAILABLE, "cannot append to the log: %s", strerror(error));
+    return refuse(op, MUTANT(M_ERR_FULL_DISK_IS_INTERNAL) ? DK_INTERNAL : DK_UNAVAILABLE,
+                  "cannot append to the log: %s", strerror(error));
   }
   if (!MUTANT(M_QUEUE_NEVER_SYNCED) && fdatasync(s->fd) < 0)
     return refuse(op, MUTANT(M_ERR_FAILED_SYNC_IS_UNDONE) ? DK_UNAVAILABLE : DK_OUTCOME_UNKNOWN,

@@ -218,10 +218,11 @@ draw_token(struct pass *p, bool for_turn, struct token_ref *ret_ref)
     if (is_last || one_in(chance, 3))
       break;
   }
-  if (found != NULL)
-    *ret_ref = (struct token_ref){
-      found->fetch, found->item, one_in(chance, 30) ? 1 + (uint32_t)draw_below(chance, RESPELLINGS) : 0
-    };
+  if (found != NULL) {
+    *ret_ref = (struct token_ref){.fetch = found->fetch, .item = found->item};
+    if (one_in(chance, 30))
+      ret_ref->spelled = 1 + (uint32_t)draw_below(chance, RESPELLINGS);
+  }
   return found;
 }
 
