@@ -333,7 +333,7 @@ kill_in_each_call(struct dk_check *t, enum end_of_process how)
     if (scenes[s].is_admin && kit_under_memcheck())
       break; /* what is killed is not judged there, and has been tried enough */
     char id[64];
-    uint32_t n = 0;
+    uint32_t n = how == FAILED ? 1 : 0; /* none that fails: the same as none that kills */
     bool is_reached;
     do {
       snprintf(id, sizeof(id), "inst-%zu-%u", s, n);
