@@ -278,7 +278,7 @@ is_for(struct dk_check *t, const struct scene *scene)
 static size_t
 ways_for(const struct scene *scene)
 {
-  return scene->is_admin ? 2 : 4;
+  return scene->is_admin || kit_under_memcheck() ? 2 : 4;
 }
 
 /* Under Valgrind, where a round takes fifty times as long and a killed process is not judged, some
@@ -649,8 +649,7 @@ disk_unreadable(struct dk_check *t)
 
   for (size_t s = 0; s < SCENES + LOOKS; s++) {
     const struct scene *scene = s < SCENES ? &scenes[s] : &looks[s - SCENES];
-    size_t ways = kit_under_memcheck() ? 2 : ways_for(scene);
-    for (size_t w = 0; w < ways && is_for(t, scene); w++) {
+    for (size_t w = 0; w < ways_for(scene) && is_for(t, scene); w++) {
       struct fault fault = unread[w];
       fault.n = 1;
       for (bool reached = true; reached && fault.n < MOST_CALLS; fault.n += rounds_to_next()) {

@@ -10,7 +10,7 @@
  * entry here.
  *
  * First those that vary one thing: `--effort deep` runs all.  Behind them those that vary several
- * things at once: `certify` runs each check in two of them. */
+ * things at once: `certify` runs each check in one or two of them. */
 #ifndef DK_CONFORMANCE_VARIATIONS_H
 #define DK_CONFORMANCE_VARIATIONS_H
 

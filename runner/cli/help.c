@@ -26,7 +26,7 @@ static const char of_settings[] =
 static const char of_runs[] =
   "\n"
   "The run:\n"
-  "  -j, --jobs N            runs N checks at a time (default: one per processor, at most 4);\n"
+  "  -j, --jobs N            runs N checks at a time (default: processors + 1, at most 4);\n"
   "                          races run alone\n"
   "  --classify N            runs a failed check N more times, to see whether it always fails (1)\n"
   "  --timeout-scale X       multiplies the time limit of each check by X\n"

@@ -614,7 +614,7 @@ choose_the_rest(struct options *o, bool seed_given)
   if (!seed_given)
     memcpy(&o->seed, random, sizeof(o->seed));
   if (o->jobs == 0 && (RUNS & (1u << o->command)))
-    o->jobs = processors();
+    o->jobs = processors() < MOST_PROCESSORS ? processors() + 1 : MOST_PROCESSORS;
   if (o->run_id[0] == '\0') {
     for (size_t j = 0; j < 6; j++)
       o->run_id[j] = letters[random[8 + j] % (sizeof(letters) - 1)];
