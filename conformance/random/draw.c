@@ -220,7 +220,7 @@ draw_token(struct pass *p, bool for_turn, struct token_ref *ret_ref)
   }
   if (found != NULL) {
     *ret_ref = (struct token_ref){.fetch = found->fetch, .item = found->item};
-    if (one_in(chance, 30))
+    if (one_in(chance, 16))
       ret_ref->spelled = 1 + (uint32_t)draw_below(chance, RESPELLINGS);
   }
   return found;
