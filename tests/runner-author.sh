@@ -141,9 +141,14 @@ build slow
 "$DURAKIT" check ./slow.so --only ack/refused-changes-nothing --format tap --timeout-scale 0.2 \
   > tap 2> err
 is $? 0 'a correct provider that is slow passes: its operations end' || diag "$(cat tap err)"
-"$DURAKIT" check ./slow.so --only ack/refused-changes-nothing --format tap --timeout-scale 0.01 \
-  > tap 2> err
-is $? 7 'one that is slower than a run can wait for: exit 7' || diag "$(cat tap err)"
+# On a busy machine the one call that is made just then may take half of 50 ms: then it is blamed.
+for _ in 1 2 3 4 5; do
+  "$DURAKIT" check ./slow.so --only ack/refused-changes-nothing --format tap --timeout-scale 0.01 \
+    > tap 2> err
+  code=$?
+  [ $code -eq 1 ] || break
+done
+is $code 7 'one that is slower than a run can wait for: exit 7' || diag "$(cat tap err)"
 like "$(cat tap)" '^  verdict: "unexercised"' 'which is no violation'
 like "$(cat tap)" '^  message: "the store is too slow for this check.*--timeout-scale' \
   'and is reported, with what helps'

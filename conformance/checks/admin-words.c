@@ -129,7 +129,7 @@ prune_page(struct dk_check *t, const struct remove_args *a)
 static struct dk_removed
 go_through_pages(struct dk_check *t, page_fn *remove, const struct remove_args *a)
 {
-  enum { MOST_PAGES = 2000 };
+  enum { MOST_PAGES = 5000 /* of one instance, perhaps */ };
   struct dk_removed sum = {.instances = 0}, page = {.next = {NULL, 0}};
   struct remove_args args = *a;
 

@@ -145,15 +145,16 @@ find_to_read(struct trial *trial)
   close_handle(t, who_is_next(trial));
 }
 
-/* Destroyed in part, it is destroyed by the next call. */
+/* Another process has made it, if there is one.  Destroyed in part, it is destroyed by the next
+ * call. */
 static void
 destroy_again(struct trial *trial)
 {
   struct dk_check *t = trial->t;
 
-  open_handle(t, NULL);
-  must(t, enqueue(t, "inst"));
-  close_handle(t, NULL);
+  open_handle(t, trial->other);
+  must(t, enqueue(t, "inst", .on = trial->other));
+  close_handle(t, trial->other);
   order(trial);
   if (!judge(trial, "destroy_store", destroy_store(t, NULL)))
     must(t, destroy_store(t, NULL));
@@ -247,7 +248,7 @@ disk_open_fails(struct dk_check *t)
 void
 disk_destroy_fails(struct dk_check *t)
 {
-  struct trial trial = {.t = t};
+  struct trial trial = {.t = t, .other = another_process(t)};
   uint32_t seen = 0;
 
   close_handle(t, NULL);

@@ -270,11 +270,12 @@ judge_visit(struct zoo_tour *tour, const struct visit *visit, int status)
   char *output = calloc(MOST_OUTPUT + 1, 1);
   char number[40];
   struct dk_text name = DK_TEXT_EMPTY;
-  struct dk_text detail = DK_TEXT_EMPTY;
+  struct dk_text detail = DK_TEXT_EMPTY, printed = DK_TEXT_EMPTY;
 
   if (output && pread(visit->output, output, MOST_OUTPUT, 0) < 0)
     blame(&heard, "output", "cannot be read");
   int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  dk_text_printf(&printed, "; exit %d; it printed: %.400s", code, output ? output : "");
   if (output)
     hear_fixture(&heard, fixture, output);
   int expected = heard.unseen > 0 ? EXIT_UNCLEAR : fixture->exit_code;
@@ -284,12 +285,13 @@ judge_visit(struct zoo_tour *tour, const struct visit *visit, int status)
   dk_text_printf(&name, "zoo: %s is %s, exit %d", fixture->name, fixture->verdict,
                  fixture->exit_code);
   if (heard.wrong)
-    dk_text_printf(&detail, "%s: %s", heard.wrong, heard.value);
+    dk_text_printf(&detail, "%s: %s%s", heard.wrong, heard.value, dk_text_str(&printed));
   tour->selftest->fixtures++;
   tour->selftest->right += heard.wrong ? 0u : 1u;
   selftest_point(tour->selftest, !heard.wrong, dk_text_str(&name), dk_text_str(&detail));
   dk_text_done(&name);
   dk_text_done(&detail);
+  dk_text_done(&printed);
   free(output);
 }
 
