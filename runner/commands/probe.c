@@ -205,13 +205,12 @@ show_settings(struct dk_text *out, const struct kit_probe *p)
 static void
 show_runtime(struct dk_text *out, uint32_t runtime)
 {
-  const char *label = "runtime";
+  struct dk_text text = DK_TEXT_EMPTY;
 
   for (size_t i = 0; i < N_RUNTIME_BITS; i++)
-    if (runtime & runtime_bits[i].bit) {
-      line(out, label, runtime_bits[i].text);
-      label = "";
-    }
+    if (runtime & runtime_bits[i].bit)
+      dk_text_printf(&text, "%s%s", text.length ? "; " : "", runtime_bits[i].text);
+  line_of_text(out, "runtime", &text);
 }
 
 static void
