@@ -12,7 +12,6 @@
 
 enum deed {
   DEED_ENQUEUE,
-  DEED_ENQUEUE_NAMELESS, /* a message without an id: nothing but the answer tells two from one */
   DEED_FETCH_TURN,
   DEED_ACK_TURN,
   DEED_ABANDON_TURN,
@@ -26,6 +25,8 @@ enum deed {
   DEED_ENQUEUE_WORK,     /* optional */
   DEED_DELETE,           /* of durakit.admin/1: of an instance with an activity that is held */
   DEED_PRUNE,
+  DEED_ENQUEUE_NAMELESS, /* a message without an id: nothing but the answer tells two from one; the
+                            last, because one of unknown outcome may come late */
   DEEDS
 };
 
